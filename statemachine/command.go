@@ -1,0 +1,64 @@
+package statemachine
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/step"
+)
+
+// Command is what the engine must do. Record and Answer are written in the
+// same transaction as the cursor they came with. Of RunStep and Wake at most
+// one comes out of a call, always last.
+type Command interface{ command() }
+
+type (
+	// Record keeps how a step ended.
+	Record struct {
+		Step    string
+		Group   int
+		Outcome Outcome
+		Attempt int
+		In      []byte // nil if nobody will ever ask
+		Out     []byte
+		Error   string
+	}
+
+	// RunStep runs an attempt of the step that the cursor's Mark names, after
+	// the cursor is durable.
+	RunStep struct {
+		Spec   step.Spec
+		Key    step.Key
+		In     []byte      // nil for an undo
+		Undoes step.Undoes // for an undo
+	}
+
+	// Wake brings TimerFired, or Resumed if a step is marked, once After has
+	// passed since the cursor became durable.
+	Wake struct{ After time.Duration }
+
+	// Answer answers the CancelAsked that was given.
+	Answer struct{ Verdict CancelVerdict }
+)
+
+func (Record) command()  {}
+func (RunStep) command() {}
+func (Wake) command()    {}
+func (Answer) command()  {}
+
+// CancelVerdict is what becomes of a request to cancel. It is stored as text.
+type CancelVerdict string
+
+const (
+	// CancelAccepted means that the rollback has begun.
+	CancelAccepted CancelVerdict = "accepted"
+
+	// CancelPastPivot means that it came after the point of no return.
+	CancelPastPivot CancelVerdict = "past pivot"
+
+	// CancelTooLate means that it is being rolled back already, or has ended.
+	CancelTooLate CancelVerdict = "too late"
+
+	// CancelDeferred means that the pivot is under way: the request stays in
+	// the inbox and is to be given again after the step's outcome.
+	CancelDeferred CancelVerdict = "deferred"
+)

@@ -1,0 +1,93 @@
+package statemachine
+
+// Phase says what kind of thing a workflow is doing.
+type Phase uint8
+
+const (
+	// Running means that a step is under way: Cursor.Mark names it.
+	Running Phase = iota + 1
+
+	// Waiting means that it waits for a signal, a timer or the end of a pause
+	// between two attempts.
+	Waiting
+
+	// RollingBack means that its steps are being undone, newest first. While
+	// an undo pauses between two attempts the phase stays the same.
+	RollingBack
+
+	// Held means that it needs a person. It is not an end.
+	Held
+
+	// Ended means that Cursor.End has been reached.
+	Ended
+)
+
+// Cause says why a workflow is rolled back, or was.
+type Cause string
+
+// The causes of a rollback.
+const (
+	Refused   Cause = "refused"   // a step was refused
+	Exhausted Cause = "exhausted" // a step failed as often as its policy allows
+	Cancelled Cause = "cancelled" // somebody asked for it
+	TimedOut  Cause = "timed out" // a wait ended without its signal
+	Chosen    Cause = "chosen"    // the graph itself led to a RolledBack end
+)
+
+// Mark names the step that is under way, or that pauses between two attempts.
+// It is durable before the step's body runs.
+type Mark struct {
+	Step     string
+	Group    int // attempt group, from 1
+	Attempt  int // attempts begun in the group, this one included
+	Failures int // attempts of the group that failed
+	Crashes  int // attempts begun in a row that ended without a word
+}
+
+// Cursor is where a workflow stands: all that [Machine.Next] needs to know of
+// it. The engine keeps State, Phase, Data, Mark, Awaits, Pivoted and Reason in
+// columns of their own, what [Cursor.Rest] returns beside them, and Past in the
+// table of recorded steps.
+type Cursor struct {
+	State   State
+	Phase   Phase
+	Data    []byte // the user's data, encoded
+	Mark    Mark   // zero if no step is under way
+	Awaits  string // the signal that it waits for, if any
+	Pivoted bool   // the point of no return is behind it
+	Reason  string // the last failure, or why it is Held: for people
+
+	End    State         // the end that was reached, or that the rollback leads to
+	Cause  Cause         // of the rollback, if there is or was one
+	From   Phase         // what it was doing when it was Held
+	Groups map[State]int // how often each state on a cycle was entered
+
+	// Past holds the recorded steps in the order of their completion. It is
+	// needed only to roll back: while PastKnown is false Next says ErrNeedsPast
+	// when it comes to that. Next adds what it records itself.
+	Past      []Past
+	PastKnown bool
+}
+
+// Past is a recorded step, as far as an undo needs it.
+type Past struct {
+	Step    string
+	Group   int
+	Outcome Outcome
+	In, Out []byte
+}
+
+// Outcome is how a step ended.
+type Outcome uint8
+
+const (
+	// Done means that it has a result.
+	Done Outcome = iota + 1
+
+	// NoEffect means that it failed and certainly changed nothing.
+	NoEffect
+
+	// Unknown means that it failed, or was given up, and may have had its
+	// effect.
+	Unknown
+)

@@ -1,0 +1,63 @@
+package statemachine
+
+import "time"
+
+// Event is something that has happened to a workflow.
+type Event interface{ event() }
+
+type (
+	// Started is the first event of every workflow. The cursor holds nothing
+	// but its Data.
+	Started struct{}
+
+	// Resumed says that an owner takes the workflow up where it stands: after
+	// a claim, a crash or a pause between two attempts. If a step is marked it
+	// is run, unless it has crashed its worker MaxCrashes times.
+	Resumed struct{}
+
+	// StepDone says that the marked step has a result.
+	StepDone struct{ Out []byte }
+
+	// StepFailed says that an attempt of the marked step has failed.
+	StepFailed struct {
+		Error    string
+		Rejected bool           // refused: no effect, and asking again cannot help
+		NoEffect bool           // it failed, but certainly changed nothing, as every InTx body does
+		Final    bool           // another attempt would fail the same way
+		Pause    *time.Duration // asked for by the other side; nil leaves it to the policy
+		Chance   float64        // in [0, 1), decides the jitter of the pause
+	}
+
+	// Interrupted says that the attempt was cut off by its own engine, which
+	// lost its lease or is about to stop: no failure of the step's.
+	Interrupted struct{}
+
+	// TimerFired says that the time has come that the last Wake asked for.
+	TimerFired struct{}
+
+	// Signalled brings the signal that Cursor.Awaits names.
+	Signalled struct {
+		Name    string
+		Payload []byte
+	}
+
+	// CancelAsked asks for the rollback.
+	CancelAsked struct {
+		Reason string
+		Begun  bool // the body of the marked step has begun, so it may have had its effect
+	}
+
+	// Unstorable says that the database refuses what the last transition would
+	// have written, for good.
+	Unstorable struct{ Error string }
+)
+
+func (Started) event()     {}
+func (Resumed) event()     {}
+func (StepDone) event()    {}
+func (StepFailed) event()  {}
+func (Interrupted) event() {}
+func (TimerFired) event()  {}
+func (Signalled) event()   {}
+func (CancelAsked) event() {}
+func (Unstorable) event()  {}
