@@ -22,10 +22,10 @@ const (
 	Ended
 )
 
-// Cause says why a workflow is rolled back, or was.
+// Cause says why a workflow is rolled back, or was, or has ended Failed.
 type Cause string
 
-// The causes of a rollback.
+// The causes of a bad end.
 const (
 	Refused   Cause = "refused"   // a step was refused
 	Exhausted Cause = "exhausted" // a step failed as often as its policy allows
@@ -49,6 +49,7 @@ type Mark struct {
 // columns of their own, what [Cursor.Rest] returns beside them, and Past in the
 // table of recorded steps.
 type Cursor struct {
+	ID      string // the workflow's id, for the keys of its steps
 	State   State
 	Phase   Phase
 	Data    []byte // the user's data, encoded
@@ -58,9 +59,10 @@ type Cursor struct {
 	Reason  string // the last failure, or why it is Held: for people
 
 	End    State         // the end that was reached, or that the rollback leads to
-	Cause  Cause         // of the rollback, if there is or was one
+	Cause  Cause         // why it is not a Completed one
 	From   Phase         // what it was doing when it was Held
-	Groups map[State]int // how often each state on a cycle was entered
+	Why    string        // what Reason was before an undo failed
+	Groups map[State]int // how often each state was entered that runs a step and can be entered again
 
 	// Past holds the recorded steps in the order of their completion. It is
 	// needed only to roll back: while PastKnown is false Next says ErrNeedsPast

@@ -1,0 +1,159 @@
+package statemachine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/pawlhq/pawl/step"
+)
+
+// run runs the marked step or undo, as the mark stands.
+func (t *turn) run() error {
+	if t.c.Phase == RollingBack {
+		return t.runUndo()
+	}
+	n := t.node()
+	in, err := t.input(n)
+	if err != nil {
+		return err
+	}
+	t.do(RunStep{Spec: n.step, Key: t.key(t.c.Mark.Step), In: in})
+	return nil
+}
+
+// resumed runs what is marked, unless it keeps killing its worker.
+func (t *turn) resumed() error {
+	switch {
+	case t.c.Phase == Held, t.c.Phase == Ended, t.waitingIn(sleep), t.waitingIn(await):
+		return nil
+	case t.c.Phase == RollingBack && t.c.Mark == Mark{}:
+		return t.undoNext()
+	case !t.stepping() && !t.pausing() && !t.undoing():
+		return t.unexpected(Resumed{})
+	case t.c.Mark.Crashes >= MaxCrashes:
+		t.hold(fmt.Sprintf("%s crashed its worker %s", t.marked(), times(t.c.Mark.Crashes)))
+		return nil
+	case t.pausing():
+		t.c.Phase = Running
+	}
+	return t.run()
+}
+
+// stepDone merges the result and follows the node's edge.
+func (t *turn) stepDone(out []byte) error {
+	n, r := t.node(), Record{Outcome: Done, Out: out}
+	if n.step.Undo != nil {
+		in, err := t.input(n) // before the result changes the data
+		if err != nil {
+			return err
+		}
+		r.In = in
+	}
+	if n.merge != nil {
+		data, err := n.merge(t.c.Data, out)
+		if err != nil {
+			return t.codeError("out", err)
+		}
+		t.c.Data = data
+	}
+	t.record(n.step, r)
+	t.c.Pivoted = t.c.Pivoted || n.step.Pivot
+	return t.enter(n.next(), Chosen, "")
+}
+
+// stepFailed decides between another attempt, the rollback and a person.
+func (t *turn) stepFailed(e StepFailed) error {
+	n := t.node()
+	t.c.Mark.Failures++
+	t.c.Mark.Crashes = 0
+	switch final := e.Final || n.step.Policy.Exhausted(t.c.Mark.Failures); {
+	case !e.Rejected && !final:
+		t.c.Phase = Waiting
+		t.retry(n.step, e)
+		return nil
+	case t.c.Pivoted, n.step.Pivot && !e.Rejected:
+		t.hold(t.failure(e))
+		return nil
+	}
+	cause, reason := Exhausted, t.failure(e)
+	if e.Rejected {
+		cause = Refused
+	}
+	if err := t.giveUp(n, e.Rejected || e.NoEffect, e.Error); err != nil {
+		return err
+	}
+	return t.rollBack(t.m.onFailure, cause, reason)
+}
+
+// retry pauses before another attempt, as the other side asked or else as the
+// policy says.
+func (t *turn) retry(sp step.Spec, e StepFailed) {
+	t.c.Reason = e.Error
+	pause := sp.Policy.Pause(t.c.Mark.Failures, e.Chance)
+	if e.Pause != nil {
+		pause = *e.Pause
+	}
+	t.do(Wake{max(pause, 0)})
+}
+
+// giveUp records the marked step as one whose outcome will not be learnt, or
+// as one without effect where that much is certain.
+func (t *turn) giveUp(n node, noEffect bool, reason string) error {
+	r := Record{Outcome: NoEffect, Error: reason}
+	if n.step.Kind == step.KindCall && !noEffect {
+		in, err := t.input(n)
+		if err != nil {
+			return err
+		}
+		r.Outcome, r.In = Unknown, in
+	}
+	t.record(n.step, r)
+	return nil
+}
+
+// record keeps how the marked step or undo ended.
+func (t *turn) record(sp step.Spec, r Record) {
+	r.Step, r.Group, r.Attempt = t.c.Mark.Step, t.c.Mark.Group, t.c.Mark.Attempt
+	t.do(r)
+	if t.c.PastKnown && (sp.Undo != nil || sp.IsUndo) {
+		t.c.Past = append(slices.Clip(t.c.Past), Past{r.Step, r.Group, r.Outcome, r.In, r.Out})
+	}
+}
+
+// key is the key of a step in the marked attempt group.
+func (t *turn) key(name string) step.Key { return step.NewKey(t.c.ID, name, t.c.Mark.Group) }
+
+// input is what the step of n is asked. It follows from the data alone, so it
+// can be had again for as long as the step is under way.
+func (t *turn) input(n node) ([]byte, error) {
+	in, err := n.input(t.c.Data)
+	if err != nil {
+		return nil, t.codeError("in", err)
+	}
+	return in, nil
+}
+
+// failure says for people how what is marked failed for good.
+func (t *turn) failure(e StepFailed) string {
+	if e.Rejected {
+		return fmt.Sprintf("%s was refused: %s", t.marked(), e.Error)
+	}
+	return fmt.Sprintf("%s failed %s: %s", t.marked(), times(t.c.Mark.Failures), e.Error)
+}
+
+// marked names the marked step or undo for people.
+func (t *turn) marked() string {
+	if t.m.named[t.c.Mark.Step].IsUndo {
+		return "undo " + t.c.Mark.Step
+	}
+	return "step " + t.c.Mark.Step
+}
+
+// times says n for people.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
+}

@@ -1,0 +1,88 @@
+package statemachine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/pawlhq/pawl/step"
+)
+
+// Machine is a compiled [Definition]: valid, and without a type parameter, so
+// that the engine needs none. It is immutable and safe for concurrent use.
+type Machine struct {
+	table
+	graph       []byte
+	fingerprint string
+	specs       []step.Spec          // every step and undo, by state
+	named       map[string]step.Spec // the same by name
+	undone      map[string]string    // the step that an undo undoes, by the undo's name
+	loops       map[State]bool       // the states that run a step and can be entered again
+}
+
+// newMachine prepares what Next looks up from a valid table.
+func newMachine(t table) (*Machine, error) {
+	graph, err := t.encode()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(graph)
+	m := &Machine{
+		table:       t,
+		graph:       graph,
+		fingerprint: hex.EncodeToString(sum[:]),
+		named:       map[string]step.Spec{},
+		undone:      map[string]string{},
+		loops:       map[State]bool{},
+	}
+	for _, s := range t.names() {
+		if n := t.states[s]; n.kind == doStep {
+			m.addStep(s, n.step)
+		}
+	}
+	return m, nil
+}
+
+func (m *Machine) addStep(s State, sp step.Spec) {
+	m.loops[s] = m.behind(s, anyNode)[s]
+	m.specs = append(m.specs, sp)
+	m.named[sp.Name] = sp
+	if sp.Undo != nil {
+		m.specs = append(m.specs, *sp.Undo)
+		m.named[sp.Undo.Name] = *sp.Undo
+		m.undone[sp.Undo.Name] = sp.Name
+	}
+}
+
+// Name returns the definition's name.
+func (m *Machine) Name() string { return m.name }
+
+// Version returns the definition's version.
+func (m *Machine) Version() int { return m.version }
+
+// Fingerprint identifies the graph: the SHA-256, in hexadecimal, of
+// [Machine.Graph]. Two programs that register one version of a definition must
+// agree on it.
+func (m *Machine) Fingerprint() string { return m.fingerprint }
+
+// Graph returns the graph as JSON: the states with their edges, steps and
+// signals, and the ends. It holds all that a stored cursor depends on, so
+// neither policies nor timeouts. The same definition always gives the same
+// bytes. The caller must not change them.
+func (m *Machine) Graph() []byte { return m.graph }
+
+// Specs returns every step of the machine, undos included, in the order of
+// their states' names. The caller must not change them.
+func (m *Machine) Specs() []step.Spec { return m.specs }
+
+// Spec returns the step or undo of that name.
+func (m *Machine) Spec(name string) (step.Spec, bool) {
+	sp, ok := m.named[name]
+	return sp, ok
+}
+
+// End returns what the final state s means. It is false for a state that is
+// not final.
+func (m *Machine) End(s State) (End, bool) {
+	e, ok := m.ends[s]
+	return e, ok
+}

@@ -1,0 +1,99 @@
+package statemachine
+
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/step"
+)
+
+// Node is what happens in a state, and where it leads. The functions of this
+// package make one: [Do] and [Sleep] by way of a [Task], [Await] by way of a
+// [Wait], [If] and [Switch] at once.
+//
+// The functions that a node is built from read and change the workflow's data,
+// and nothing else: they may be called again with the same arguments, and must
+// then give the same answer.
+type Node[S any] struct{ node node }
+
+// Task is work that ends by itself. It becomes a [Node] by saying where it
+// leads.
+type Task[S any] struct{ node node }
+
+// Then makes the task a node that leads to s.
+func (t Task[S]) Then(s State) Node[S] {
+	t.node.edges = []edge{{to: s}}
+	return Node[S](t)
+}
+
+// Do runs st. Its input is taken from the workflow's data by in, and its result
+// merged into the data by out; a nil out drops the result.
+//
+// A step belongs to one state: use [step.Step.As] for a second one.
+func Do[S, In, Out any](st step.Step[In, Out], in func(S) In, out func(*S, Out)) Task[S] {
+	n := node{kind: doStep, step: st.Spec(), input: encodes(in)}
+	if out != nil {
+		n.merge = merges(out)
+	}
+	return Task[S]{n}
+}
+
+// Sleep waits for the duration that d reads from the workflow's data. One that
+// is not positive is over at once.
+func Sleep[S any](d func(S) time.Duration) Task[S] {
+	return Task[S]{node{kind: sleep, pause: reads(d)}}
+}
+
+// If leads to yes or no at once, as cond says of the workflow's data.
+func If[S any](cond func(S) bool, yes, no State) Node[S] {
+	n := node{kind: choice, function: "cond", edges: []edge{{yes, "yes"}, {no, "no"}}}
+	if cond != nil {
+		n.pick = reads(func(s S) State {
+			if cond(s) {
+				return yes
+			}
+			return no
+		})
+	}
+	return Node[S]{n}
+}
+
+// Switch leads at once to the state that pick names, which must be one of
+// targets.
+func Switch[S any](pick func(S) State, targets ...State) Node[S] {
+	n := node{kind: choice, function: "pick", pick: reads(pick)}
+	for _, s := range targets {
+		n.edges = append(n.edges, edge{to: s})
+	}
+	return Node[S]{n}
+}
+
+// Signal is a named message from outside that carries a T, encoded as JSON.
+type Signal[T any] struct{ Name string }
+
+// Wait is a wait for a signal. It becomes a [Node] by saying where it leads.
+type Wait[S any] struct {
+	node node
+	late State
+}
+
+// Await waits for sig and merges its value into the workflow's data. A signal
+// that came early is kept until its wait.
+func Await[S, T any](sig Signal[T], merge func(*S, T)) Wait[S] {
+	return Wait[S]{node: node{kind: await, signal: sig.Name, merge: merges(merge)}}
+}
+
+// Within bounds the wait: if no signal has come after d, the workflow goes to
+// late. Without it the wait has no end.
+func (w Wait[S]) Within(d time.Duration, late State) Wait[S] {
+	w.node.bounded, w.node.within, w.late = true, d, late
+	return w
+}
+
+// Then makes the wait a node that leads to s once the signal has come.
+func (w Wait[S]) Then(s State) Node[S] {
+	w.node.edges = []edge{{s, w.node.signal}}
+	if w.node.bounded {
+		w.node.edges = append(w.node.edges, edge{w.late, "timeout"})
+	}
+	return Node[S]{w.node}
+}

@@ -1,0 +1,75 @@
+package statemachine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// rest is the encoded form of what a cursor holds beside the columns.
+type rest struct {
+	End    State         `json:"end,omitempty"`
+	Cause  Cause         `json:"cause,omitempty"`
+	From   Phase         `json:"from,omitempty"`
+	Why    string        `json:"why,omitempty"`
+	Groups map[State]int `json:"groups,omitempty"`
+}
+
+// Rest returns what has no column of its own: End, Cause, From, Why and
+// Groups. It
+// is nil when all are zero, as they are for most workflows most of the time.
+// Equal cursors give equal bytes.
+func (c Cursor) Rest() []byte {
+	r := rest{c.End, c.Cause, c.From, c.Why, c.Groups}
+	if r.End == "" && r.Cause == "" && r.From == 0 && r.Why == "" && len(r.Groups) == 0 {
+		return nil
+	}
+	enc, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("encode cursor: %v", err)) // strings and whole numbers always encode
+	}
+	return enc
+}
+
+// SetRest fills in what [Cursor.Rest] returned. Fields that it does not know
+// are passed over. It returns [ErrBadRest], and changes nothing, if data is
+// malformed.
+func (c *Cursor) SetRest(data []byte) error {
+	var r rest
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &r); err != nil {
+			return fmt.Errorf("%w: %w", ErrBadRest, err)
+		}
+	}
+	for s, n := range r.Groups {
+		if n < 1 {
+			return fmt.Errorf("%w: state %q entered %d times", ErrBadRest, s, n)
+		}
+	}
+	c.End, c.Cause, c.From, c.Why, c.Groups = r.End, r.Cause, r.From, r.Why, r.Groups
+	return nil
+}
+
+// phaseNames are the names of the phases, as people see and cursors keep them.
+var phaseNames = [...]string{Running: "running", Waiting: "waiting", RollingBack: "rolling back", Held: "held", Ended: "ended"}
+
+// String returns the phase's name as people see it.
+func (p Phase) String() string {
+	if p == 0 || int(p) >= len(phaseNames) {
+		return fmt.Sprintf("phase %d", uint8(p))
+	}
+	return phaseNames[p]
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (p Phase) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (p *Phase) UnmarshalText(text []byte) error {
+	i := slices.Index(phaseNames[:], string(text))
+	if i < 1 {
+		return fmt.Errorf("no such phase: %q", text)
+	}
+	*p = Phase(i)
+	return nil
+}

@@ -1,0 +1,99 @@
+package statemachine
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/step"
+)
+
+// table is a definition without its type parameter.
+type table struct {
+	name      string
+	version   int
+	start     State
+	states    map[State]node
+	ends      map[State]End
+	onFailure State
+}
+
+// kind says what a node does. The zero kind does nothing and is a fault.
+type kind uint8
+
+const (
+	doStep kind = iota + 1
+	choice
+	sleep
+	await
+)
+
+func (k kind) String() string {
+	return [...]string{"nothing", "step", "choice", "sleep", "await"}[k]
+}
+
+// node is what happens in a state, with its types erased.
+type node struct {
+	kind  kind
+	edges []edge // for await: the signal's, then the late one if bounded
+
+	step  step.Spec // doStep
+	input func(data []byte) (in []byte, err error)
+	merge func(data, value []byte) (merged []byte, err error) // nil for a step: the result is dropped
+
+	pick     func(data []byte) (State, error) // choice
+	function string                           // what the definition calls pick
+
+	pause func(data []byte) (time.Duration, error) // sleep
+
+	signal  string // await
+	bounded bool   // the wait ends after within
+	within  time.Duration
+}
+
+// edge leads to another state or to an end.
+type edge struct {
+	to    State
+	label string
+}
+
+// next is where the node leads when its work is done or its signal has come.
+func (n node) next() State { return n.edges[0].to }
+
+// late is where a bounded wait leads when no signal has come.
+func (n node) late() State { return n.edges[1].to }
+
+// leadsTo reports whether one of the node's edges goes to s.
+func (n node) leadsTo(s State) bool {
+	return slices.ContainsFunc(n.edges, func(e edge) bool { return e.to == s })
+}
+
+// names returns the working states in alphabetical order.
+func (t table) names() []State { return slices.Sorted(maps.Keys(t.states)) }
+
+// endNames returns the ends in alphabetical order.
+func (t table) endNames() []State { return slices.Sorted(maps.Keys(t.ends)) }
+
+// behind returns all that can be reached from s by at least one edge, passing
+// only through states whose node satisfies through. So s itself is among it
+// exactly if it lies on a cycle of such states.
+func (t table) behind(s State, through func(node) bool) map[State]bool {
+	seen := map[State]bool{}
+	for queue := []State{s}; len(queue) > 0; queue = queue[1:] {
+		n := t.states[queue[0]]
+		if !through(n) {
+			continue
+		}
+		for _, e := range n.edges {
+			if !seen[e.to] {
+				seen[e.to] = true
+				queue = append(queue, e.to)
+			}
+		}
+	}
+	return seen
+}
+
+func anyNode(node) bool { return true }
+
+func isChoice(n node) bool { return n.kind == choice }

@@ -1,0 +1,109 @@
+package statemachine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// enter goes to s, and on through the choices behind it, to where there is
+// something to do, to wait for or to end. Cause and reason say why, should it
+// end badly; once a choice has been made the cause is the graph's own.
+func (t *turn) enter(s State, cause Cause, reason string) error {
+	t.c.Mark, t.c.Awaits, t.c.Reason = Mark{}, "", ""
+	for {
+		if end, ok := t.m.ends[s]; ok {
+			return t.finish(s, end, cause, reason)
+		}
+		t.c.State = s
+		n := t.node()
+		if n.kind != choice {
+			return t.arrive(n)
+		}
+		to, err := n.pick(t.c.Data)
+		if err == nil && !n.leadsTo(to) {
+			err = fmt.Errorf("leads to %q, which is none of its targets", to)
+		}
+		if err != nil {
+			return t.codeError(n.function, err)
+		}
+		s, cause = to, Chosen
+	}
+}
+
+// arrive begins what happens in the state that was entered.
+func (t *turn) arrive(n node) error {
+	switch n.kind {
+	case doStep:
+		t.c.Phase, t.c.Mark = Running, Mark{Step: n.step.Name, Group: t.newGroup(), Attempt: 1}
+		return t.run()
+	case sleep:
+		d, err := n.pause(t.c.Data)
+		if err != nil {
+			return t.codeError("duration", err)
+		}
+		t.c.Phase = Waiting
+		t.do(Wake{max(d, 0)})
+	case await:
+		t.c.Phase, t.c.Awaits = Waiting, n.signal
+		if n.bounded {
+			t.do(Wake{n.within})
+		}
+	}
+	return nil
+}
+
+// newGroup returns the attempt group for the state that was entered: the
+// first, unless the state can be entered again.
+func (t *turn) newGroup() int {
+	if !t.m.loops[t.c.State] {
+		return 1
+	}
+	groups := maps.Clone(t.c.Groups)
+	if groups == nil {
+		groups = map[State]int{}
+	}
+	groups[t.c.State]++
+	t.c.Groups = groups
+	return groups[t.c.State]
+}
+
+// finish reaches an end.
+func (t *turn) finish(s State, end End, cause Cause, reason string) error {
+	if end == Completed {
+		t.end(s)
+		return nil
+	}
+	return t.rollBack(s, cause, reason)
+}
+
+func (t *turn) end(s State) { t.c.State, t.c.End, t.c.Phase = s, s, Ended }
+
+// timerFired ends a sleep, a wait or a pause. A wake-up that fits none of them
+// is late and means nothing.
+func (t *turn) timerFired() error {
+	n := t.node()
+	switch {
+	case t.waitingIn(sleep):
+		return t.enter(n.next(), Chosen, "")
+	case t.waitingIn(await) && n.bounded:
+		return t.enter(n.late(), TimedOut, fmt.Sprintf("no signal %q within %s", n.signal, brief(n.within)))
+	case t.stepping(), t.pausing(), t.undoing():
+		return t.resumed()
+	}
+	return nil
+}
+
+// signalled takes up the signal that the workflow waits for.
+func (t *turn) signalled(payload []byte) error {
+	n := t.node()
+	data, err := n.merge(t.c.Data, payload)
+	if bad, ok := errors.AsType[*valueError](err); ok {
+		return &PayloadError{n.signal, bad}
+	}
+	if err != nil {
+		return t.codeError("merge", err)
+	}
+	t.c.Data = data
+	return t.enter(n.next(), Chosen, "")
+}
