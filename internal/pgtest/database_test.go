@@ -99,9 +99,115 @@ func TestDatabaseName(t *testing.T) {
 	require.NotEqual(t, name, databaseName("TestX/größe "+strings.Repeat("y", 100)))
 }
 
+// shows lists all that a database holds and a new one doesn't, or the other way
+// round: schemas with their owners and rights, relations, functions and settings.
+const shows = `
+	SELECT string_agg(line, E'\n' ORDER BY line)
+	FROM (
+		SELECT format('schema %s %s %s', nspname, nspowner::regrole, nspacl) AS line
+		FROM   pg_namespace
+		WHERE  nspname NOT LIKE 'pg\_t%'
+		UNION ALL
+		SELECT format('%s %s', relnamespace::regnamespace, relname)
+		FROM   pg_class
+		WHERE  relnamespace <> 'pg_toast'::regnamespace
+		UNION ALL
+		SELECT format('function %s', oid::regprocedure)
+		FROM   pg_proc
+		UNION ALL
+		SELECT format('type %s', oid::regtype)
+		FROM   pg_type
+		WHERE  typnamespace <> 'pg_toast'::regnamespace
+	) lines`
+
+// What a test puts into schemas, and does to them, is cleared away.
+func TestWipedDatabaseIsAsNew(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, URL(t))
+	fresh := queryText(t, conn, shows)
+	_, err := conn.Exec(t.Context(), `
+		CREATE SCHEMA "odd ""name";
+		CREATE TABLE "odd ""name".a (id bigserial PRIMARY KEY);
+		CREATE TABLE b (a bigint REFERENCES "odd ""name".a);
+		CREATE TYPE mood AS ENUM ('fine');
+		CREATE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 1';
+		REVOKE ALL ON SCHEMA public FROM PUBLIC;`)
+	require.NoError(t, err)
+	require.NotEqual(t, fresh, queryText(t, conn, shows), "the comparison sees what was added")
+
+	asNew, err := wipe(t.Context(), conn)
+	require.NoError(t, err)
+	require.True(t, asNew)
+	require.Equal(t, fresh, queryText(t, conn, shows))
+}
+
+// A database that is kept is closed to those who knew it by its old name.
+func TestSpareHasAnotherName(t *testing.T) {
+	t.Parallel()
+	server, _, err := sharedURL()
+	require.NoError(t, err)
+	name := databaseName(t.Name())
+	require.NoError(t, provide(t.Context(), server, name))
+	conn := connect(t, withDatabase(server, name))
+
+	now, kept, err := keepSpare(t.Context(), server, name)
+	require.NoError(t, err)
+	require.True(t, kept)
+	require.NotEqual(t, name, now)
+	require.Error(t, conn.Ping(t.Context()), "its sessions have ended")
+	_, err = pgx.Connect(t.Context(), withDatabase(server, name))
+	require.ErrorContains(t, err, "does not exist")
+}
+
+// What lies outside of schemas is not cleared away: such a database is dropped.
+func TestDatabaseThatCannotBeAsNewIsDropped(t *testing.T) {
+	t.Parallel()
+	for what, statement := range map[string]string{
+		"setting":         "ALTER DATABASE %s SET statement_timeout = '1s'",
+		"right":           "GRANT CREATE ON DATABASE %s TO PUBLIC",
+		"default rights":  "ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC",
+		"publication":     "CREATE PUBLICATION everything FOR ALL TABLES",
+		"large object":    "SELECT lo_create(0)",
+		"foreign wrapper": "CREATE FOREIGN DATA WRAPPER nothing",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			server, _, err := sharedURL()
+			require.NoError(t, err)
+			name := databaseName(t.Name())
+			require.NoError(t, provide(t.Context(), server, name))
+			_, err = connect(t, withDatabase(server, name)).
+				Exec(t.Context(), strings.Replace(statement, "%s", quote(name), 1))
+			require.NoError(t, err)
+
+			now, kept, err := keepSpare(t.Context(), server, name)
+			require.NoError(t, err)
+			require.False(t, kept)
+			require.NoError(t, drop(t.Context(), server, now))
+			_, err = pgx.Connect(t.Context(), withDatabase(server, now))
+			require.ErrorContains(t, err, "does not exist")
+		})
+	}
+}
+
+// BenchmarkURL is the price of a test's database when the one before it has ended.
 func BenchmarkURL(b *testing.B) {
-	URL(b)
+	server, _, err := sharedURL()
+	require.NoError(b, err)
 	for b.Loop() {
-		URL(b)
+		name := databaseName(b.Name())
+		require.NoError(b, provide(b.Context(), server, name))
+		require.NoError(b, giveBack(server, name, true))
+	}
+}
+
+// BenchmarkNewDatabase is the price without reuse.
+func BenchmarkNewDatabase(b *testing.B) {
+	server, _, err := sharedURL()
+	require.NoError(b, err)
+	for b.Loop() {
+		name := databaseName(b.Name())
+		require.NoError(b, execute(b.Context(), server, "CREATE DATABASE "+quote(name)+" TEMPLATE template0"))
+		require.NoError(b, giveBack(server, name, false))
 	}
 }
