@@ -68,6 +68,15 @@ func merges[S, V any](f func(*S, V)) func(data, value []byte) ([]byte, error) {
 	}
 }
 
+// decodes returns an error if value is not a V.
+func decodes[V any](value []byte) error {
+	var v V
+	if err := json.Unmarshal(value, &v); err != nil {
+		return &valueError{err}
+	}
+	return nil
+}
+
 // catch turns a panic into an error. It must be deferred itself.
 func catch(err *error) {
 	if r := recover(); r != nil {

@@ -17,6 +17,7 @@ type Machine struct {
 	named       map[string]step.Spec // the same by name
 	undone      map[string]string    // the step that an undo undoes, by the undo's name
 	loops       map[State]bool       // the states that run a step and can be entered again
+	signals     map[string]func(value []byte) error
 }
 
 // newMachine prepares what Next looks up from a valid table.
@@ -33,10 +34,14 @@ func newMachine(t table) (*Machine, error) {
 		named:       map[string]step.Spec{},
 		undone:      map[string]string{},
 		loops:       map[State]bool{},
+		signals:     map[string]func(value []byte) error{},
 	}
 	for _, s := range t.names() {
-		if n := t.states[s]; n.kind == doStep {
+		switch n := t.states[s]; n.kind {
+		case doStep:
 			m.addStep(s, n.step)
+		case await:
+			m.signals[n.signal] = n.fits
 		}
 	}
 	return m, nil
@@ -85,4 +90,18 @@ func (m *Machine) Spec(name string) (step.Spec, bool) {
 func (m *Machine) End(s State) (End, bool) {
 	e, ok := m.ends[s]
 	return e, ok
+}
+
+// CheckSignal says before it is sent whether a signal can be of use: known is
+// false if no state waits for one of that name, and err is a [*PayloadError] if
+// the value is not of its type.
+func (m *Machine) CheckSignal(name string, value []byte) (known bool, err error) {
+	fits := m.signals[name]
+	if fits == nil {
+		return false, nil
+	}
+	if err := fits(value); err != nil {
+		return true, &PayloadError{name, err}
+	}
+	return true, nil
 }

@@ -79,7 +79,7 @@ type Wait[S any] struct {
 // Await waits for sig and merges its value into the workflow's data. A signal
 // that came early is kept until its wait.
 func Await[S, T any](sig Signal[T], merge func(*S, T)) Wait[S] {
-	return Wait[S]{node: node{kind: await, signal: sig.Name, merge: merges(merge)}}
+	return Wait[S]{node: node{kind: await, signal: sig.Name, fits: decodes[T], merge: merges(merge)}}
 }
 
 // Within bounds the wait: if no signal has come after d, the workflow goes to

@@ -46,8 +46,9 @@ type node struct {
 
 	pause func(data []byte) (time.Duration, error) // sleep
 
-	signal  string // await
-	bounded bool   // the wait ends after within
+	signal  string                   // await
+	fits    func(value []byte) error // tells a value that is not the signal's
+	bounded bool                     // the wait ends after within
 	within  time.Duration
 }
 

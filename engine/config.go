@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Config configures an [Engine]. The zero value is ready to use.
+type Config struct {
+	// Logger gets what an operator should know. Payloads are never logged.
+	// Default: slog.Default().
+	Logger *slog.Logger
+
+	// Concurrency is how many workflows this worker holds and advances at
+	// once. Default: 128.
+	Concurrency int
+
+	// Lease is how long this worker's work is safe from being taken over after
+	// its last sign of life. It bounds the time of recovery. Default: 10 s.
+	Lease time.Duration
+
+	// Poll is how often the worker looks for work, mail and dead workers when
+	// nothing wakes it. Default: 500 ms.
+	Poll time.Duration
+
+	// DrainTimeout is how long Run lets running bodies go on after its context
+	// is done, before it cancels theirs. Default: 25 s.
+	DrainTimeout time.Duration
+
+	// CutTimeout is how long Run waits for cancelled bodies to return before
+	// it gives their workflows back regardless. Default: 5 s.
+	CutTimeout time.Duration
+
+	// MaxPayload bounds each input, result, signal value and the data, in
+	// bytes. Default: 1 MiB; at most 16 MiB.
+	MaxPayload int
+
+	// OnStep, if not nil, is called after the outcome of an attempt has become
+	// durable. Calls come one at a time and hold up nothing but each other;
+	// those that cannot be kept up with are dropped.
+	OnStep func(StepEvent)
+}
+
+// HardMaxPayload is the largest value that Config.MaxPayload can have.
+const HardMaxPayload = 16 << 20
+
+func (c Config) withDefaults() Config {
+	c.Logger = or(c.Logger, slog.Default())
+	c.Concurrency = or(c.Concurrency, 128)
+	c.Lease = or(c.Lease, 10*time.Second)
+	c.Poll = or(c.Poll, 500*time.Millisecond)
+	c.DrainTimeout = or(c.DrainTimeout, 25*time.Second)
+	c.CutTimeout = or(c.CutTimeout, 5*time.Second)
+	c.MaxPayload = min(or(c.MaxPayload, 1<<20), HardMaxPayload)
+	return c
+}
+
+// or returns v, or d if v is the zero value.
+func or[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+// StepEvent tells what became of one attempt of a step.
+type StepEvent struct {
+	WorkflowID string
+	Definition string
+	Step       string
+	Key        string
+	Attempt    int
+	Outcome    StepOutcome
+	Error      string // of a failed attempt
+	Took       time.Duration
+	Worker     string // the worker's id
+}
+
+// StepOutcome says how an attempt ended.
+type StepOutcome string
+
+// The outcomes of an attempt.
+const (
+	OutcomeDone    StepOutcome = "done"
+	OutcomeRetry   StepOutcome = "retry"   // failed, will be tried again
+	OutcomeRefused StepOutcome = "refused" // failed, certainly without effect
+	OutcomeFailed  StepOutcome = "failed"  // failed for good, its effect unknown
+	OutcomeCut     StepOutcome = "cut"     // cut off by a cancellation, its effect unknown
+)

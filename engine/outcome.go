@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlhq/pawl/statemachine"
+	"github.com/pawlhq/pawl/store"
+)
+
+// finish takes up what else has arrived and turns the advance into what is to
+// be written.
+func (a *advance) finish(ctx context.Context) worked {
+	if a.moved {
+		if err := a.settle(ctx); err != nil {
+			return a.fail(err)
+		}
+	}
+	if size := len(a.cursor.Data); size > a.shell.eng.cfg.MaxPayload {
+		return held(a.m, a.job, fmt.Sprintf("data of %d bytes, at most %d", size, a.shell.eng.cfg.MaxPayload))
+	}
+	return worked{cursor: a.cursor, transition: a.transition(), follow: a.follow, events: a.events}
+}
+
+func (a *advance) transition() store.Transition {
+	t := store.Transition{
+		Guard:    store.Guard{ID: a.job.id, Revision: a.job.rev},
+		Place:    placeOf(a.m, a.cursor, a.follow),
+		Release:  a.follow.run == nil,
+		Consumed: a.consumed,
+		Seen:     a.seen(),
+	}
+	if !a.moved {
+		t.Wake.Kind = store.WakeKeep
+	}
+	if sameBytes(t.Data, a.job.cursor.Data) {
+		t.Data = nil
+	}
+	for _, rec := range a.records {
+		t.Steps = append(t.Steps, a.record(rec))
+	}
+	return t
+}
+
+func (a *advance) record(rec statemachine.Record) store.StepRecord {
+	r := store.StepRecord{
+		Step: rec.Step, Group: rec.Group, Status: statusOfOutcome(rec.Outcome), Attempt: rec.Attempt,
+		Input: rec.In, Output: rec.Out, Error: storable(rec.Error),
+	}
+	if rec.Step == a.job.cursor.Mark.Step {
+		r.Took = a.took
+	}
+	return r
+}
+
+// seen returns the messages that this advance knew of and left.
+func (a *advance) seen() []string {
+	if len(a.consumed) == 0 {
+		return a.job.unseen
+	}
+	var ids []string
+	for _, id := range a.job.unseen {
+		if !consumedBy(a.consumed, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// fail decides what an advance comes to that could not be computed: the
+// database could not be read, so it is done again; or the user's own code is
+// at fault, so a person must look.
+func (a *advance) fail(err error) worked {
+	if errors.Is(err, store.ErrRetry) || errors.Is(err, store.ErrUnsure) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return worked{inTx: true, err: fmt.Errorf("%w: %w", store.ErrRetry, err)}
+	}
+	return held(a.m, a.job, err.Error())
+}
+
+// held makes a workflow HELD where it stands.
+func held(m *statemachine.Machine, j job, reason string) worked {
+	cur := j.cursor
+	if m != nil {
+		if next, _, err := m.Next(cur, statemachine.Unstorable{Error: storable(reason)}); err == nil {
+			cur = next
+		}
+	}
+	if cur.Phase != statemachine.Held {
+		cur.From, cur.Phase, cur.Reason = cur.Phase, statemachine.Held, storable(reason)
+	}
+	t := store.Transition{Guard: store.Guard{ID: j.id, Revision: j.rev}, Place: placeOf(m, cur, follow{}), Release: true, Seen: j.unseen}
+	t.Data = nil
+	return worked{cursor: cur, transition: t}
+}
+
+// runInTx runs the body in the transaction that records its result.
+func (a *advance) runInTx(ctx context.Context, run *statemachine.RunStep) worked {
+	limit := a.txLimit(run)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w after %v", ErrTimeout, limit))
+	defer cancel()
+
+	var done worked
+	var bodyErr error
+	guard := store.Guard{ID: a.job.id, Revision: a.job.rev}
+	verdict, err := a.shell.store.CommitTx(ctx, a.me, guard, limit, func(txCtx context.Context, tx store.Tx) (store.Transition, error) {
+		done, bodyErr = a.inTx(txCtx, run, tx)
+		return done.transition, bodyErr
+	})
+	if bodyErr != nil && !errors.Is(err, store.ErrRetry) {
+		err := a.after(context.WithoutCancel(ctx), run, nil, bodyErr)
+		if err != nil {
+			return a.fail(err)
+		}
+		return a.finish(context.WithoutCancel(ctx))
+	}
+	done.inTx, done.verdict, done.err = true, verdict, err
+	return done
+}
+
+// inTx is the part inside the transaction.
+func (a *advance) inTx(ctx context.Context, run *statemachine.RunStep, tx store.Tx) (worked, error) {
+	gtx := &guardTx{tx: tx}
+	defer gtx.close()
+	out, err := a.body(ctx, run, gtx)
+	if err != nil {
+		return worked{}, err
+	}
+	if err := a.after(ctx, run, out, nil); err != nil {
+		return worked{}, err
+	}
+	done := a.finish(ctx)
+	return done, done.err
+}
+
+// txLimit keeps a transaction shorter than the lease, so that a paused process
+// cannot keep its row from whoever takes over.
+func (a *advance) txLimit(run *statemachine.RunStep) time.Duration {
+	limit := a.shell.eng.cfg.Lease * 4 / 5
+	if d := run.Spec.Policy.AttemptTimeout(); d > 0 {
+		limit = min(limit, d)
+	}
+	return limit
+}
+
+func statusOfOutcome(o statemachine.Outcome) store.StepStatus {
+	switch o {
+	case statemachine.Done:
+		return store.StepDone
+	case statemachine.NoEffect:
+		return store.StepFailed
+	default:
+		return store.StepUnknown
+	}
+}
+
+func outcomeOf(s store.StepStatus) statemachine.Outcome {
+	switch s {
+	case store.StepDone:
+		return statemachine.Done
+	case store.StepFailed:
+		return statemachine.NoEffect
+	default:
+		return statemachine.Unknown
+	}
+}
+
+// sameBytes reports whether a and b are the very same memory.
+func sameBytes(a, b []byte) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}

@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/pawlhq/pawl/store"
+)
+
+// Claims and rounds: how work comes to this worker. Everything here is also
+// done by polling, so that no hint, timer or answer needs to arrive.
+
+// sweepBatch bounds how many workflows one takeover gives back.
+const sweepBatch = 1000
+
+// setPoll keeps one round of polling going.
+func (r *reactor) setPoll() {
+	if r.polling {
+		return
+	}
+	r.polling = true
+	me := r.me
+	var round func()
+	round = func() {
+		if !r.current(me) {
+			return
+		}
+		r.claimNext = true
+		r.readMail()
+		r.sweep()
+		r.after(r.cfg.poll, round)
+	}
+	r.after(r.cfg.poll, round)
+}
+
+// room is how many more workflows may be held.
+func (r *reactor) room() int { return r.cfg.concurrency - len(r.holds) - r.starting }
+
+// open reports whether the worker may take on more work.
+func (r *reactor) open() bool { return r.life == alive && !r.drain.on }
+
+func (r *reactor) sendClaim() {
+	if !r.claimNext || r.claiming || !r.open() || r.room() <= 0 {
+		return
+	}
+	r.claimNext, r.claiming = false, true
+	r.do(cmdClaim{min(r.room(), r.cfg.limits.Batch)})
+}
+
+func (r *reactor) claimed(ev evClaimed) {
+	if !r.current(ev.id) {
+		return
+	}
+	r.claiming = false
+	if ev.err != nil {
+		r.log(true, "cannot claim", "error", ev.err)
+		return
+	}
+	if len(ev.rows) >= ev.limit {
+		r.claimNext = true
+	}
+	r.adopt(ev.rows)
+}
+
+func (r *reactor) loaded(ev evLoaded) {
+	if r.current(ev.id) && ev.err == nil {
+		r.adopt(ev.rows)
+	}
+}
+
+// adopt takes rows into memory that the database says are this worker's.
+func (r *reactor) adopt(rows []store.Claimed) {
+	for _, row := range rows {
+		if r.holds[row.ID] != nil {
+			continue
+		}
+		h := &hold{id: row.ID, def: row.Definition, rev: row.Revision, due: row.Due, wakeAt: row.WakeAt, inbox: row.Inbox}
+		cur, err := cursorOf(row.Workflow)
+		if err != nil {
+			h.refused = err.Error()
+		}
+		h.cursor = cur
+		r.holds[h.id] = h
+		r.makeReady(h)
+	}
+}
+
+// readMail asks for messages of the workflows that are held.
+func (r *reactor) readMail() {
+	switch {
+	case r.life != alive || len(r.holds) == 0:
+	case r.mailing:
+		r.mailNext = true
+	default:
+		r.mailing = true
+		r.do(cmdMail{})
+	}
+}
+
+func (r *reactor) mail(ev evMail) {
+	if !r.current(ev.id) {
+		return
+	}
+	r.mailing = false
+	for _, m := range ev.msgs {
+		if h := r.holds[m.WorkflowID]; h != nil {
+			r.deliver(h, m)
+		}
+	}
+	if r.mailNext {
+		r.mailNext = false
+		r.readMail()
+	}
+}
+
+// deliver adds a message to what its owner knows. A message that comes too late
+// for the transition under way is considered by the next one; if that gives the
+// workflow back, the message is still fresh in the database and will be claimed.
+func (r *reactor) deliver(h *hold, m store.Message) {
+	known := func(k store.Message) bool { return k.ID == m.ID }
+	if slices.ContainsFunc(h.inbox, known) {
+		return
+	}
+	h.inbox = append(slices.Clip(h.inbox), m)
+	if m.Kind == store.MessageCancel && h.phase == holdWorking && h.interruptible() {
+		r.do(cmdInterrupt{h.id, ErrCancelAsked})
+	}
+}
+
+// interruptible reports whether a cancellation may cut off the running body: a
+// pivot's outcome is awaited, and a rollback is never cancelled.
+func (h *hold) interruptible() bool {
+	return h.run != nil && !h.run.Spec.Pivot && !h.run.Spec.IsUndo && !h.cursor.Pivoted
+}
+
+// sweep looks for dead workers and gives their workflows back. After a renewal
+// of its own that came late it leaves out one round: a database that was slow
+// for this worker was slow for the others.
+func (r *reactor) sweep() {
+	if r.sweeping || !r.open() {
+		return
+	}
+	if r.late {
+		r.late = false
+		return
+	}
+	r.sweeping = true
+	r.do(cmdSweep{})
+}
+
+func (r *reactor) swept(ev evSwept) {
+	r.sweeping = false
+	if ev.err != nil {
+		if !errors.Is(ev.err, store.ErrRetry) {
+			r.log(true, "cannot sweep", "error", ev.err)
+		}
+		return
+	}
+	if ev.buried > 0 || ev.released > 0 {
+		r.log(false, "took over from dead workers", "buried", ev.buried, "workflows", ev.released)
+		r.claimNext = true
+	}
+	if ev.released >= sweepBatch {
+		r.sweep()
+	}
+}
+
+// owned compares what the database says with what is held. A workflow that is
+// owned but not held, twice in a row, was claimed or started by a call whose
+// answer was lost.
+func (r *reactor) owned(ev evOwned) {
+	if !r.current(ev.id) || ev.err != nil {
+		return
+	}
+	before := r.strangers
+	r.strangers = map[string]bool{}
+	var missing []string
+	for _, p := range ev.pos {
+		switch {
+		case r.holds[p.ID] != nil:
+		case before[p.ID]:
+			missing = append(missing, p.ID)
+		default:
+			r.strangers[p.ID] = true
+		}
+	}
+	if len(missing) > 0 {
+		r.log(false, "picked up owned workflows that were not held", "workflows", len(missing))
+		r.do(cmdLoad{missing})
+	}
+}

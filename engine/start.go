@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/pawlhq/pawl/statemachine"
+	"github.com/pawlhq/pawl/store"
+)
+
+// StartJSON starts a workflow of the newest registered version of a definition,
+// known only by name, with its data as JSON. The data must fit the definition's
+// type exactly. Otherwise it is [Workflow.Start].
+func (e *Engine) StartJSON(ctx context.Context, definition, id string, data []byte) (Started, error) {
+	if err := CheckID(id); err != nil {
+		return Started{}, err
+	}
+	reg, err := e.newest(definition)
+	if err != nil {
+		return Started{}, fmt.Errorf("start workflow %q: %w", id, err)
+	}
+	enc, err := reg.canonical(data)
+	if err != nil {
+		return Started{}, fmt.Errorf("start workflow %q: %w", id, err)
+	}
+	return e.start(ctx, reg, id, enc)
+}
+
+func (e *Engine) start(ctx context.Context, reg *registered, id string, data []byte) (Started, error) {
+	n, err := e.prepare(reg, id, data)
+	if err != nil {
+		return Started{}, err
+	}
+	res, err := e.insert(ctx, n)
+	if err != nil {
+		return Started{}, fmt.Errorf("start workflow %q: %w", id, err)
+	}
+	return judge(n.New, res)
+}
+
+// insert goes through the worker of this process, if there is one, so that the
+// workflow may run at once and starts share commits.
+func (e *Engine) insert(ctx context.Context, n newWorkflow) (store.StartResult, error) {
+	if sh := e.working(); sh != nil {
+		if res, err := sh.start(ctx, n); !errors.Is(err, errNotWorking) {
+			return res, err
+		}
+	}
+	var results []store.StartResult
+	err := retry(ctx, func() (err error) {
+		results, err = e.store.Start(ctx, []store.New{n.ownedBy(store.WorkerID{})})
+		return err
+	})
+	if err != nil {
+		return store.StartResult{}, err
+	}
+	e.hints.tell(store.TopicReady)
+	return results[0], nil
+}
+
+func (e *Engine) startTx(ctx context.Context, tx store.Tx, reg *registered, id string, data []byte) (Started, error) {
+	n, err := e.prepare(reg, id, data)
+	if err != nil {
+		return Started{}, err
+	}
+	res, err := e.store.StartTx(ctx, tx, n.ownedBy(store.WorkerID{}))
+	if err != nil {
+		return Started{}, fmt.Errorf("start workflow %q: %w", id, err)
+	}
+	return judge(n.New, res)
+}
+
+// newWorkflow is a workflow about to be inserted: its row, and what its owner
+// would do next.
+type newWorkflow struct {
+	store.New
+	cursor statemachine.Cursor
+	next   follow
+}
+
+// ownedBy is the row to insert: with an owner it begins at once, without one it
+// waits to be claimed.
+func (n newWorkflow) ownedBy(w store.WorkerID) store.New {
+	row := n.New
+	if row.Owner = w; w.IsZero() {
+		row.Place = unowned(row.Place)
+	}
+	return row
+}
+
+// prepare checks everything that can be checked without the database.
+func (e *Engine) prepare(reg *registered, id string, data []byte) (newWorkflow, error) {
+	if err := CheckID(id); err != nil {
+		return newWorkflow{}, err
+	}
+	if len(data) > e.cfg.MaxPayload {
+		return newWorkflow{}, fmt.Errorf("start workflow %q: input: %w: %d bytes, at most %d", id, ErrTooLarge, len(data), e.cfg.MaxPayload)
+	}
+	cur, cmds, err := reg.machine.Next(statemachine.Cursor{ID: id, Data: data, PastKnown: true}, statemachine.Started{})
+	if err != nil {
+		return newWorkflow{}, fmt.Errorf("start workflow %q: %w: %w", id, ErrBadInput, err)
+	}
+	next := followOf(cmds)
+	sum := sha256.Sum256(data)
+	return newWorkflow{
+		New:    store.New{ID: id, Definition: reg.def, InputHash: [16]byte(sum[:16]), Place: placeOf(reg.machine, cur, next)},
+		cursor: cur,
+		next:   next,
+	}, nil
+}
+
+// judge tells a duplicate start from a conflicting one.
+func judge(n store.New, res store.StartResult) (Started, error) {
+	switch {
+	case res.Created:
+	case res.Status == store.Expired:
+		return Started{}, fmt.Errorf("start workflow %q: %w", n.ID, ErrExpired)
+	case res.Definition.Name != n.Definition.Name:
+		return Started{}, &ConflictError{n.ID, "definition", res.Definition, n.Definition}
+	case res.InputHash != n.InputHash:
+		return Started{}, &ConflictError{n.ID, "input", res.Definition, n.Definition}
+	}
+	return Started{ID: n.ID, Created: res.Created, Status: res.Status}, nil
+}

@@ -1,0 +1,263 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawlhq/pawl/statemachine"
+	"github.com/pawlhq/pawl/step"
+	"github.com/pawlhq/pawl/store"
+)
+
+// Work advances one workflow by one transition: it runs the body, asks the
+// state machine what follows, and encodes it. It runs outside the reactor,
+// since all of that is user code or takes time.
+
+// begin works on a job in a goroutine of its own.
+func (s *shell) begin(j job) {
+	me := s.self()
+	go func() {
+		ctx, end := s.bodies.begin(s.work, j.id)
+		defer end()
+		s.send(evWorked{me, j, s.advance(ctx, me, j)})
+	}()
+}
+
+func (s *shell) advance(ctx context.Context, me store.WorkerID, j job) worked {
+	reg, err := s.eng.lookup(j.def)
+	if err != nil {
+		return held(nil, j, err.Error())
+	}
+	a := &advance{shell: s, me: me, m: reg.machine, job: j, cursor: j.cursor, inbox: j.inbox}
+	return a.run(ctx)
+}
+
+// advance is one advance of one workflow under way.
+type advance struct {
+	shell *shell
+	me    store.WorkerID
+	m     *statemachine.Machine
+	job   job
+
+	cursor   statemachine.Cursor
+	inbox    []store.Message // not consumed so far
+	consumed []store.Consumed
+	records  []statemachine.Record
+	events   []StepEvent
+	follow   follow
+	took     time.Duration // of the body
+	moved    bool          // the machine has answered something
+	deferred bool          // a cancellation waits for the pivot's outcome
+}
+
+func (a *advance) run(ctx context.Context) worked {
+	if a.job.refused != "" {
+		return held(a.m, a.job, a.job.refused)
+	}
+	run, err := a.begin(ctx)
+	if err != nil {
+		return a.fail(err)
+	}
+	if run == nil {
+		return a.finish(ctx)
+	}
+	if run.Spec.Kind == step.KindInTx {
+		return a.runInTx(ctx, run)
+	}
+	out, err := a.body(ctx, run, nil)
+	if err := a.after(ctx, run, out, err); err != nil {
+		return a.fail(err)
+	}
+	return a.finish(ctx)
+}
+
+// begin takes up what has happened before any body runs, and returns the body
+// to run now, if there is one.
+func (a *advance) begin(ctx context.Context) (*statemachine.RunStep, error) {
+	if a.job.run != nil { // durable a moment ago, not begun
+		if cancelled, err := a.takeCancel(ctx, false); err != nil || cancelled {
+			return nil, err
+		}
+		return a.job.run, nil
+	}
+	if cancelled, err := a.takeCancel(ctx, a.cursor.Mark.Attempt > 1); err != nil || cancelled {
+		return nil, err
+	}
+	if err := a.takeTimeOrSignal(ctx); err != nil {
+		return nil, err
+	}
+	run := a.follow.run
+	if run == nil || len(a.records) > 0 || len(a.consumed) > 0 || a.cursor.Mark != a.job.cursor.Mark {
+		return nil, nil // the new mark must be durable first
+	}
+	return run, nil
+}
+
+// takeTimeOrSignal takes up the signal that is waited for if it was sent in
+// time, else the time that has come. A step that is marked is resumed.
+func (a *advance) takeTimeOrSignal(ctx context.Context) error {
+	pauses := !a.job.due && !a.job.wakeAt.IsZero() // it was claimed for a message only
+	switch c := a.cursor; {
+	case c.Phase == statemachine.Running, c.Phase == statemachine.RollingBack, c.Mark.Step != "":
+		if pauses {
+			return nil
+		}
+		return a.next(ctx, statemachine.Resumed{})
+	case c.Phase != statemachine.Waiting:
+		return nil
+	}
+	if took, err := a.takeSignal(ctx, a.job.due); err != nil || took {
+		return err
+	}
+	if a.job.due {
+		return a.next(ctx, statemachine.TimerFired{})
+	}
+	return nil
+}
+
+// next asks the machine, loading the recorded steps when it comes to a rollback.
+func (a *advance) next(ctx context.Context, ev statemachine.Event) error {
+	cur, cmds, err := a.ask(ctx, ev)
+	if err == nil {
+		a.take(cur, cmds)
+	}
+	return err
+}
+
+func (a *advance) ask(ctx context.Context, ev statemachine.Event) (statemachine.Cursor, []statemachine.Command, error) {
+	cur, cmds, err := a.m.Next(a.cursor, ev)
+	if !errors.Is(err, statemachine.ErrNeedsPast) {
+		return cur, cmds, err
+	}
+	if err := a.loadPast(ctx); err != nil {
+		return a.cursor, nil, err
+	}
+	return a.m.Next(a.cursor, ev)
+}
+
+// take makes the machine's answer the state of the advance.
+func (a *advance) take(cur statemachine.Cursor, cmds []statemachine.Command) {
+	a.cursor, a.follow, a.moved = cur, followOf(cmds), true
+	for _, cmd := range cmds {
+		if rec, ok := cmd.(statemachine.Record); ok {
+			a.records = append(a.records, rec)
+		}
+	}
+}
+
+// loadPast fills in the recorded steps, those of this very advance included.
+func (a *advance) loadPast(ctx context.Context) error {
+	var recs []store.StepRecord
+	err := retry(ctx, func() (err error) {
+		recs, err = a.shell.store.History(ctx, a.job.id)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("load steps of workflow %q: %w", a.job.id, err)
+	}
+	past := make([]statemachine.Past, 0, len(recs)+len(a.records))
+	for _, r := range recs {
+		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Outcome: outcomeOf(r.Status), In: r.Input, Out: r.Output})
+	}
+	for _, r := range a.records {
+		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Outcome: r.Outcome, In: r.In, Out: r.Out})
+	}
+	a.cursor.Past, a.cursor.PastKnown = past, true
+	return nil
+}
+
+// body runs one attempt.
+func (a *advance) body(ctx context.Context, run *statemachine.RunStep, tx store.Tx) ([]byte, error) {
+	if d := run.Spec.Policy.AttemptTimeout(); d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, d, fmt.Errorf("%w after %v", ErrTimeout, d))
+		defer cancel()
+	}
+	began := time.Now()
+	out, err := guarded(ctx, func(ctx context.Context) ([]byte, error) {
+		env := step.Env{Key: run.Key, Undoes: run.Undoes}
+		if tx != nil {
+			env.Tx = txFor(run.Spec, tx)
+		}
+		return run.Spec.Run(ctx, env, run.In)
+	})
+	a.took = time.Since(began)
+	if err != nil && ctx.Err() != nil && !step.IsRejected(err) {
+		if cause := context.Cause(ctx); !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+	}
+	if err == nil && len(out) > a.shell.eng.cfg.MaxPayload {
+		err = fmt.Errorf("%w: result of %d bytes, at most %d: %w", ErrTooLarge, len(out), a.shell.eng.cfg.MaxPayload, step.ErrEncode)
+	}
+	return out, err
+}
+
+// txFor is the transaction in the type that the step asks for.
+func txFor(spec step.Spec, tx store.Tx) any {
+	if spec.TxType == portableTx {
+		return tx
+	}
+	return tx.Unwrap()
+}
+
+// after tells the machine how an attempt ended.
+func (a *advance) after(ctx context.Context, run *statemachine.RunStep, out []byte, err error) error {
+	a.deferred = false
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+		a.tell(run, OutcomeDone, nil)
+		return a.next(ctx, statemachine.StepDone{Out: out})
+	case !step.IsRejected(err) && (errors.Is(cause, ErrLeaseLost) || errors.Is(cause, ErrDraining)):
+		return a.next(ctx, statemachine.Interrupted{})
+	case !step.IsRejected(err) && errors.Is(cause, ErrCancelAsked):
+		if cancelled, cerr := a.takeCancel(ctx, true); cerr != nil || cancelled {
+			a.tell(run, OutcomeCut, err)
+			return cerr
+		}
+	}
+	failed := statemachine.StepFailed{
+		Error:    storable(err.Error()),
+		Rejected: step.IsRejected(err),
+		NoEffect: run.Spec.Kind != step.KindCall,
+		Final:    errors.Is(err, step.ErrEncode),
+		Chance:   rand.Float64(),
+	}
+	if d, ok := step.AskedPause(err); ok {
+		failed.Pause = &d
+	}
+	if err := a.next(ctx, failed); err != nil {
+		return err
+	}
+	a.tell(run, a.outcome(failed), err)
+	return nil
+}
+
+// outcome names how a failed attempt is seen from outside.
+func (a *advance) outcome(f statemachine.StepFailed) StepOutcome {
+	switch {
+	case a.cursor.Mark.Step != "" && a.follow.wake != nil:
+		return OutcomeRetry
+	case f.Rejected || f.NoEffect:
+		return OutcomeRefused
+	default:
+		return OutcomeFailed
+	}
+}
+
+func (a *advance) tell(run *statemachine.RunStep, how StepOutcome, err error) {
+	if a.shell.eng.cfg.OnStep == nil {
+		return
+	}
+	ev := StepEvent{
+		WorkflowID: a.job.id, Definition: a.job.def.Name, Step: run.Spec.Name, Key: run.Key.String(),
+		Attempt: a.job.cursor.Mark.Attempt, Outcome: how, Took: a.took, Worker: a.me.String(),
+	}
+	if err != nil {
+		ev.Error = err.Error()
+	}
+	a.events = append(a.events, ev)
+}
