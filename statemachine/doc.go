@@ -1,14 +1,68 @@
 // Package statemachine describes a workflow as a closed table of states, and
 // says as one pure function what it does next.
 //
-// A [Definition] is data. What it may do can be validated, compared with an
-// earlier version and drawn before a single workflow has started. [Compile]
-// turns it into a [Machine], which has no type parameter: from there on data,
-// inputs and results are bytes.
+// # The table
+//
+// A [Definition] maps each state to what happens in it and where that leads:
+//
+//	Do(step, in, out).Then(next)                 run a step, merge its result into the data
+//	If(cond, yes, no), Switch(pick, targets...)  choose at once, by the data
+//	Sleep(duration).Then(next)                   let time pass
+//	Await(signal, merge).Within(d, late).Then(next)
+//	                                             wait for a message from outside, up to d
+//
+// It is data. What it may do can be validated, compared with an earlier version
+// and drawn before a single workflow has started. [Definition.Compile] turns it
+// into a [Machine], which has no type parameter: from there on data, inputs and
+// results are bytes.
+//
+// # The function
 //
 // [Machine.Next] is the whole semantics, rollback included: given where a
 // workflow stands (a [Cursor]) and what has happened (an [Event]), it says
 // where it stands now and what is to be done about it (the [Command]s). It
 // knows no clock, no context, no chance and no I/O, so everything that can go
-// wrong with ordering can be tested as a table. Package engine drives it.
+// wrong with ordering can be tested as a table. Package engine drives it, and
+// makes each cursor durable before it carries out the commands:
+//
+//	cursor, commands, err := machine.Next(cursor, event)
+//
+// A workflow goes through these phases:
+//
+//	                 +--------- retry, wake, signal ---------+
+//	                 v                                       |
+//	Started --> Running --- failed, sleeps, awaits ---> Waiting
+//	                 |                                       |
+//	                 +-- refused, exhausted, cancelled, -----+--> RollingBack --+
+//	                 |   timed out                                              |
+//	                 +-- a Completed end ---------------------------------------+--> Ended
+//
+// and is Held, in whichever of them it is, when it needs a person: what is
+// marked has crashed its worker [MaxCrashes] times, an undo has failed for good,
+// or anything has failed for good that the point of no return forbids to undo.
+//
+// # What the rollback undoes
+//
+// It undoes, newest first and one at a time, each step that has an undo and is
+// done or may be. A step that was refused, or that ran in a transaction that is
+// gone, has certainly had no effect and is left alone; a Call that was given up
+// for any other reason is undone like those before it, and its undo is told
+// that the outcome is not known. Once a pivot is passed nothing is undone, and
+// [Definition.Validate] sees to it that no path behind one leads to a rollback.
+//
+// # The attempt group
+//
+// A step's key names the workflow, the step and an attempt group. The group is
+// 1, except in a state that can be entered again: there each entry is a new
+// intent and begins a new group. Retries, crashes and changes of owner never do.
+//
+// # Caveats
+//
+// Functions of a definition (in, out, cond, pick, merge, duration) run inside
+// Next and may run again with the same data; they must not do I/O or depend on
+// the time. If one panics, Next says so with a [CodeError]. It cannot help
+// against one that does not return.
+//
+// A [Machine] is safe for concurrent use, and Next never changes what a cursor
+// refers to.
 package statemachine

@@ -15,9 +15,8 @@ type rest struct {
 	Groups map[State]int `json:"groups,omitempty"`
 }
 
-// Rest returns what has no column of its own: End, Cause, From, Why and
-// Groups. It
-// is nil when all are zero, as they are for most workflows most of the time.
+// Rest returns what has no column of its own: End, Cause, From, Why and Groups.
+// It is nil when all are zero, as they are for most workflows most of the time.
 // Equal cursors give equal bytes.
 func (c Cursor) Rest() []byte {
 	r := rest{c.End, c.Cause, c.From, c.Why, c.Groups}

@@ -1,0 +1,85 @@
+package statemachine
+
+import (
+	"strings"
+
+	"github.com/pawlhq/pawl/step"
+)
+
+// checkStep checks one step, and its undo, by themselves.
+func (c *checker) checkStep(s State, sp step.Spec) {
+	c.checkBody(s, "step", sp)
+	if sp.Undo != nil {
+		c.checkBody(s, "undo", *sp.Undo)
+	}
+	c.checkAnswer(s, sp)
+	if sp.Unknown != step.Resend {
+		c.fault(s, "step %q declares %q for an unknown outcome; only %q is carried out", sp.Name, sp.Unknown, step.Resend)
+	}
+}
+
+// checkBody checks what a step and an undo have in common.
+func (c *checker) checkBody(s State, what string, sp step.Spec) {
+	if !step.ValidName(sp.Name) {
+		c.fault(s, "bad %s name %q: %s", what, sp.Name, ruleOfNames)
+	}
+	if sp.Run == nil {
+		c.fault(s, "%s %q has no body", what, sp.Name)
+	}
+	if err := sp.Policy.Check(); err != nil {
+		c.fault(s, "policy of %s %q: %v", what, sp.Name, err)
+	}
+}
+
+// checkAnswer checks that the step says what becomes of its effect in a
+// rollback, once and only if it has one.
+func (c *checker) checkAnswer(s State, sp step.Spec) {
+	var said []string
+	if sp.Undo != nil {
+		said = append(said, "Undo")
+	}
+	if sp.Pivot {
+		said = append(said, "Pivot")
+	}
+	if sp.NoUndoSet {
+		said = append(said, "NoUndo")
+	}
+	switch {
+	case len(said) == 0 && sp.Kind.Effectful():
+		c.fault(s, "step %q has an effect, so it needs one of Undo, Pivot and NoUndo", sp.Name)
+	case len(said) > 1:
+		c.fault(s, "step %q has %s: only one of them can hold", sp.Name, strings.Join(said, " and "))
+	case sp.Undo != nil && !sp.Kind.Effectful():
+		c.fault(s, "step %q is a Func, which has no effect to undo: make it a Call or an InTx", sp.Name)
+	}
+	if sp.NoUndoSet && strings.TrimSpace(sp.NoUndo) == "" {
+		c.fault(s, "step %q has a NoUndo without a reason", sp.Name)
+	}
+}
+
+// checkStepNames checks that no two steps, undos included, share a name: it is
+// what tells their keys apart.
+func (c *checker) checkStepNames() {
+	user := map[string]State{}
+	claim := func(s State, name string) {
+		switch first, taken := user[name]; {
+		case name == "": // found by checkBody
+		case !taken:
+			user[name] = s
+		case first == s:
+			c.fault(s, "uses the step name %q twice", name)
+		default:
+			c.fault(s, "uses the step name %q, as state %q does", name, first)
+		}
+	}
+	for _, s := range c.names() {
+		n := c.states[s]
+		if n.kind != doStep {
+			continue
+		}
+		claim(s, n.step.Name)
+		if n.step.Undo != nil {
+			claim(s, n.step.Undo.Name)
+		}
+	}
+}
