@@ -1,0 +1,92 @@
+-- Times are microseconds since 1970 in UTC, ids of workers are 16 bytes.
+
+CREATE TABLE workflow (
+    id         TEXT    NOT NULL PRIMARY KEY,
+    definition TEXT    NOT NULL,
+    version    INTEGER NOT NULL,
+    status     TEXT    NOT NULL,
+    state      TEXT    NOT NULL,
+    revision   INTEGER NOT NULL,
+    owner      BLOB,
+    wake_at    INTEGER,
+    awaits     TEXT,
+    step       TEXT,
+    grp        INTEGER,
+    attempt    INTEGER,
+    failures   INTEGER,
+    crashes    INTEGER,
+    error      TEXT,
+    pivoted    INTEGER NOT NULL,
+    input_hash BLOB    NOT NULL,
+    cursor     BLOB,
+    data       BLOB    NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    ended_at   INTEGER
+);
+
+-- What may be claimed because its time has come.
+CREATE INDEX workflow_ready ON workflow (definition, version, wake_at)
+    WHERE owner IS NULL AND wake_at IS NOT NULL;
+
+-- What a worker owns: for the sweep and for reconciling.
+CREATE INDEX workflow_owner ON workflow (owner)
+    WHERE owner IS NOT NULL;
+
+CREATE TABLE step (
+    workflow_id TEXT    NOT NULL,
+    step        TEXT    NOT NULL,
+    grp         INTEGER NOT NULL,
+    status      TEXT    NOT NULL,
+    attempt     INTEGER NOT NULL,
+    input       BLOB,
+    output      BLOB,
+    error       TEXT,
+    took_us     INTEGER NOT NULL,
+    revision    INTEGER NOT NULL,
+    ended_at    INTEGER NOT NULL,
+    PRIMARY KEY (workflow_id, step, grp)
+);
+
+CREATE TABLE inbox (
+    workflow_id TEXT    NOT NULL,
+    message_id  TEXT    NOT NULL,
+    kind        TEXT    NOT NULL,
+    name        TEXT    NOT NULL,
+    payload     BLOB    NOT NULL,
+    sent_at     INTEGER NOT NULL,
+    fresh       INTEGER NOT NULL,
+    consumed_at INTEGER,
+    answer      TEXT,
+    PRIMARY KEY (workflow_id, message_id)
+);
+
+-- Messages that no owner has seen yet.
+CREATE INDEX inbox_fresh ON inbox (workflow_id) WHERE fresh;
+
+CREATE TABLE worker (
+    id          BLOB    NOT NULL PRIMARY KEY,
+    host        TEXT    NOT NULL,
+    pid         INTEGER NOT NULL,
+    definitions TEXT    NOT NULL,
+    started_at  INTEGER NOT NULL,
+    expires_at  INTEGER NOT NULL,
+    dead_at     INTEGER
+);
+
+CREATE TABLE definition (
+    name        TEXT    NOT NULL,
+    version     INTEGER NOT NULL,
+    fingerprint TEXT    NOT NULL,
+    graph       BLOB    NOT NULL,
+    created_at  INTEGER NOT NULL,
+    PRIMARY KEY (name, version)
+);
+
+-- min_binary is the lowest generation of a program that may use the schema.
+CREATE TABLE schema_info (
+    only_row   INTEGER NOT NULL PRIMARY KEY CHECK (only_row = 1),
+    min_binary INTEGER NOT NULL
+);
+
+INSERT INTO schema_info (only_row, min_binary) VALUES (1, 1);
