@@ -88,15 +88,20 @@ func usualFolders() []string {
 		"/usr/local/opt/postgresql@*/bin",                    // Homebrew on Intel
 		"/opt/local/lib/postgresql*/bin",                     // MacPorts
 		"/Applications/Postgres.app/Contents/Versions/*/bin", // Postgres.app
-		filepath.Join(cacheFolder(), "*", "native", "bin"),   // Install
-		filepath.Join(rootCacheFolder, "*", "native", "bin"), // Install, run by root
+		installedIn(cacheFolder()),
+		installedIn(rootCacheFolder),
 	} {
 		// The only error is a bad pattern.
 		matches, _ := filepath.Glob(pattern)
-		slices.SortStableFunc(matches, func(a, b string) int { return firstNumber(b) - firstNumber(a) })
+		slices.SortStableFunc(matches, newestFirst)
 		folders = append(folders, matches...)
 	}
 	return folders
+}
+
+// newestFirst orders folders by the versions in their names.
+func newestFirst(a, b string) int {
+	return firstNumber(b) - firstNumber(a)
 }
 
 var digits = regexp.MustCompile(`\d+`)
