@@ -3,7 +3,6 @@ package pgtest_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,14 +13,16 @@ import (
 func ExampleLaunch() {
 	server, err := pgtest.Launch(pgtest.Setting{Name: "max_connections", Value: "20"})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer server.Close()
 
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, server.URL())
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer conn.Close(ctx)
 
@@ -30,7 +31,8 @@ func ExampleLaunch() {
 		SELECT current_setting('max_connections'),
 		       current_setting('fsync')`).Scan(&limit, &durable)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println("connections:", limit, "durable:", durable)
 	// Output: connections: 20 durable: on
