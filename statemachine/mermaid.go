@@ -2,6 +2,7 @@ package statemachine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (t table) reading() []State {
 			}
 		}
 	}
-	if !seen[t.onFailure] {
+	if t.onFailure != "" && !seen[t.onFailure] {
 		order = append(order, t.onFailure)
 	}
 	return order
@@ -100,13 +101,18 @@ func brief(d time.Duration) string {
 	return s
 }
 
-// drawn turns a state's name into an identifier of Mermaid's, which knows no
-// '-' in one, and where some words mean something else.
+// drawn turns a state's name into an identifier of Mermaid's, where '-' is not
+// allowed and some words mean something else. Different names stay different,
+// since none has a capital.
 func drawn(s State) string {
 	id := strings.ReplaceAll(string(s), "-", "_")
-	switch id {
-	case "state", "end", "note", "class", "click", "direction", "scale", "hide", "style", "default", "as":
-		return id + "_"
+	if slices.Contains(reserved, id) {
+		return id + "_S"
 	}
 	return id
+}
+
+// reserved are the words that Mermaid 11 does not take for a state.
+var reserved = []string{
+	"accdescr", "acctitle", "class", "classdef", "click", "default", "href", "note", "scale", "state", "statediagram", "style",
 }
