@@ -43,10 +43,10 @@ WITH def AS MATERIALIZED (
           ) AS o
     GROUP  BY o.name, o.version
 ), due AS (
-    SELECT w.bucket, w.place, w.since
+    SELECT w.place, w.since
     FROM   share AS s
            CROSS JOIN LATERAL (
-               SELECT w.bucket, w.ctid AS place, w.wake_at AS since
+               SELECT w.ctid AS place, w.wake_at AS since
                FROM   {schema}.workflow AS w
                WHERE  w.bucket = $1 AND w.definition = s.name AND w.version = s.version
                AND    w.owner IS NULL AND w.wake_at <= statement_timestamp()
@@ -55,7 +55,7 @@ WITH def AS MATERIALIZED (
                FOR    NO KEY UPDATE SKIP LOCKED
            ) AS w
 ), mailed AS (
-    SELECT w.bucket, w.place, m.since
+    SELECT w.place, m.since
     FROM  (SELECT i.workflow_id, min(i.sent_at) AS since
            FROM   {schema}.inbox AS i
            WHERE  i.bucket = $1 AND i.fresh AND i.consumed_at IS NULL
@@ -63,7 +63,7 @@ WITH def AS MATERIALIZED (
            ORDER  BY min(i.sent_at)
           ) AS m
           CROSS JOIN LATERAL (
-              SELECT w.bucket, w.ctid AS place
+              SELECT w.ctid AS place
               FROM   {schema}.workflow AS w
               WHERE  w.bucket = $1 AND w.id = m.workflow_id
               AND    w.owner IS NULL AND w.ended_at IS NULL
@@ -72,9 +72,9 @@ WITH def AS MATERIALIZED (
           ) AS w
     LIMIT $5
 ), picked AS (
-    SELECT p.bucket, p.place, min(p.since) AS since
+    SELECT p.place, min(p.since) AS since
     FROM  (SELECT * FROM due UNION ALL SELECT * FROM mailed) AS p
-    GROUP  BY p.bucket, p.place
+    GROUP  BY p.place
     ORDER  BY min(p.since)
     LIMIT  $5
 ), claimed AS (
@@ -87,7 +87,7 @@ WITH def AS MATERIALIZED (
            status     = CASE WHEN w.step IS NOT NULL AND w.wake_at <= statement_timestamp() AND w.status = 'WAITING'
                              THEN 'PENDING' ELSE w.status END
     FROM   picked AS p
-    WHERE  w.ctid = p.place AND w.bucket = p.bucket AND w.owner IS NULL
+    WHERE  w.ctid = p.place AND w.owner IS NULL
     RETURNING w.*, p.since
 )
 SELECT ` + workflowColumns + `, ` + claimedColumns + `

@@ -43,7 +43,7 @@ WITH changed AS (
            owner      = CASE WHEN NOT (t.release OR t.ended) THEN w.owner END,
            updated_at = statement_timestamp(),
            ended_at   = CASE WHEN t.ended THEN statement_timestamp() END
-    FROM  (SELECT t.*, f.bucket, f.place
+    FROM  (SELECT t.*, f.place
            FROM   unnest($3::text[], $4::bigint[], $5::bool[],
                          $6::text[], $7::text[], $8::text[], $9::int[], $10::int[], $11::int[], $12::int[],
                          $13::text[], $14::int[], $15::bigint[], $16::bytea[], $17::bytea[], $18::text[],
@@ -54,14 +54,15 @@ WITH changed AS (
                        awaits, wakes, wake_us, data, cursor, error,
                        pivoted, ended, n)
                   CROSS JOIN LATERAL (
-                      SELECT f.bucket, f.ctid AS place
+                      SELECT f.ctid AS place
                       FROM   {schema}.workflow AS f
                       WHERE  f.bucket = $1 AND f.id = t.id
                       AND    f.revision = t.revision AND f.owner IS NOT DISTINCT FROM $2::uuid
                       OFFSET 0
                   ) AS f
+           OFFSET 0
           ) AS t
-    WHERE  w.ctid = t.place AND w.bucket = t.bucket
+    WHERE  w.ctid = t.place
     AND    w.revision = t.revision AND w.owner IS NOT DISTINCT FROM $2::uuid
     RETURNING t.n, w.id, w.revision
 ), recorded AS (
@@ -78,17 +79,18 @@ WITH changed AS (
     SET    fresh       = false,
            consumed_at = CASE WHEN m.consumed THEN statement_timestamp() END,
            answer      = CASE WHEN m.consumed THEN nullif(m.answer, '') END
-    FROM  (SELECT m.consumed, m.answer, f.bucket, f.place
+    FROM  (SELECT m.consumed, m.answer, f.place
            FROM   unnest($30::bigint[], $31::text[], $32::bool[], $33::text[]) AS m(n, message_id, consumed, answer)
                   JOIN changed AS c ON c.n = m.n
                   CROSS JOIN LATERAL (
-                      SELECT f.bucket, f.ctid AS place
+                      SELECT f.ctid AS place
                       FROM   {schema}.inbox AS f
                       WHERE  f.bucket = $1 AND f.workflow_id = c.id AND f.message_id = m.message_id
                       OFFSET 0
                   ) AS f
+           OFFSET 0
           ) AS m
-    WHERE  i.ctid = m.place AND i.bucket = m.bucket AND i.consumed_at IS NULL
+    WHERE  i.ctid = m.place AND i.consumed_at IS NULL
 )
 SELECT n FROM changed`
 

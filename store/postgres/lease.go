@@ -39,7 +39,7 @@ WHERE  k.id = $1 AND k.dead_at IS NULL`
 // that are locked: a sweep takes those.
 const giveBackSQL = `
 WITH own AS (
-    SELECT w.bucket, w.ctid AS place
+    SELECT w.ctid AS place
     FROM   {schema}.workflow AS w
     WHERE  w.bucket = $1 AND w.owner = $2
     FOR    NO KEY UPDATE SKIP LOCKED
@@ -50,7 +50,7 @@ SET    owner      = NULL,
        updated_at = statement_timestamp(),
        wake_at    = CASE WHEN w.status IN ('PENDING', 'COMPENSATING') THEN statement_timestamp() ELSE w.wake_at END
 FROM   own AS o
-WHERE  w.ctid = o.place AND w.bucket = o.bucket AND w.owner = $2
+WHERE  w.ctid = o.place AND w.owner IS NOT DISTINCT FROM $2::uuid
 RETURNING 1`
 
 // burySQL marks workers dead whose lease has run out. One that is being
@@ -72,8 +72,7 @@ RETURNING k.id`
 const ownedSQL = `
 SELECT w.id, w.revision, w.owner
 FROM   {schema}.workflow AS w
-WHERE  w.bucket = $1 AND w.owner = $2
-ORDER  BY w.id`
+WHERE  w.bucket = $1 AND w.owner = $2`
 
 // workersSQL lists the workers that are alive or were buried within the hour.
 const workersSQL = `

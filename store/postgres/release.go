@@ -16,17 +16,18 @@ SET    owner      = NULL,
        attempt    = CASE WHEN NOT t.begun AND w.step IS NOT NULL AND w.attempt > 0
                          THEN w.attempt - 1 ELSE w.attempt END,
        wake_at    = CASE WHEN w.status IN ('PENDING', 'COMPENSATING') THEN statement_timestamp() ELSE w.wake_at END
-FROM  (SELECT t.revision, t.begun, f.bucket, f.place
+FROM  (SELECT t.revision, t.begun, f.place
        FROM   unnest($3::text[], $4::bigint[], $5::bool[]) AS t(id, revision, begun)
               CROSS JOIN LATERAL (
-                  SELECT f.bucket, f.ctid AS place
+                  SELECT f.ctid AS place
                   FROM   {schema}.workflow AS f
                   WHERE  f.bucket = $1 AND f.id = t.id
                   AND    f.revision = t.revision AND f.owner IS NOT DISTINCT FROM $2::uuid
                   OFFSET 0
               ) AS f
+       OFFSET 0
       ) AS t
-WHERE  w.ctid = t.place AND w.bucket = t.bucket
+WHERE  w.ctid = t.place
 AND    w.revision = t.revision AND w.owner IS NOT DISTINCT FROM $2::uuid`
 
 // Release gives back workflows that w owns.

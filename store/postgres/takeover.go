@@ -37,10 +37,10 @@ WITH RECURSIVE owners AS (
     FROM   owners AS o
     WHERE  NOT EXISTS (SELECT FROM {schema}.worker AS k WHERE k.id = o.owner AND k.dead_at IS NULL)
 ), orphan AS (
-    SELECT w.bucket, w.place, w.owner, w.busy, w.begun, w.crashes
+    SELECT w.place, w.owner, w.busy, w.begun, w.crashes
     FROM   dead AS d
            CROSS JOIN LATERAL (
-               SELECT w.bucket, w.ctid AS place, w.owner,
+               SELECT w.ctid AS place, w.owner,
                       w.status IN ('PENDING', 'COMPENSATING') AS busy,
                       w.status IN ('PENDING', 'COMPENSATING') AND w.step IS NOT NULL AS begun,
                       coalesce(w.crashes, 0) + 1 AS crashes
@@ -61,14 +61,14 @@ SET    owner      = NULL,
                          ELSE statement_timestamp() + interval '1 microsecond'
                               * least($3::float8 * power(2, least(o.crashes - 2, 40)), $4::float8) END
 FROM   orphan AS o
-WHERE  w.ctid = o.place AND w.bucket = o.bucket AND w.owner = o.owner
+WHERE  w.ctid = o.place AND w.owner IS NOT DISTINCT FROM o.owner
 RETURNING 1`
 
 // sweepSQL lets the mail of ended workflows of one bucket rest: nobody will
 // look at it any more.
 const sweepSQL = `
 WITH late AS (
-    SELECT i.bucket, i.ctid AS place
+    SELECT i.ctid AS place
     FROM   {schema}.inbox AS i
            CROSS JOIN LATERAL (
                SELECT w.ended_at
@@ -83,7 +83,7 @@ WITH late AS (
 UPDATE {schema}.inbox AS i
 SET    fresh = false
 FROM   late AS l
-WHERE  i.ctid = l.place AND i.bucket = l.bucket AND i.fresh`
+WHERE  i.ctid = l.place`
 
 // forgetSQL removes workers that have been dead for over an hour.
 const forgetSQL = `
