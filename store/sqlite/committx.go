@@ -97,9 +97,13 @@ func (b *limited) run(w store.WorkerID, g store.Guard, body func(context.Context
 	case err != nil:
 		return store.Lost, err
 	}
-	t, err := body(b.ctx, Tx(b.Tx))
+	portable := &portableTx{tx: b.Tx}
+	t, err := body(b.ctx, portable)
 	if err != nil {
 		return store.Lost, ofBody(b.ctx, err)
+	}
+	if err := portable.err(); err != nil {
+		return store.Lost, err
 	}
 	t.Guard = g
 	c, err := newCommitter(b.ctx, b.writeTx, w)
