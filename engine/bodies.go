@@ -11,18 +11,27 @@ import (
 
 // bodies keeps the ways to cut off what is running, by workflow id.
 type bodies struct {
-	mu     sync.Mutex
-	cancel map[string]context.CancelCauseFunc
+	mu      sync.Mutex
+	running map[string]*running
 }
 
+// running is one job under way.
+type running struct{ cancel context.CancelCauseFunc }
+
+// begin returns the context of a job's body and what to call at its end. From
+// then on interrupt reaches it, so it must be called before the reactor can
+// decide anything more about the workflow.
 func (b *bodies) begin(ctx context.Context, id string) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	r := &running{cancel}
 	b.mu.Lock()
-	b.cancel[id] = cancel
+	b.running[id] = r
 	b.mu.Unlock()
 	return ctx, func() {
 		b.mu.Lock()
-		delete(b.cancel, id)
+		if b.running[id] == r { // else another job has begun on the same workflow
+			delete(b.running, id)
+		}
 		b.mu.Unlock()
 		cancel(nil)
 	}
@@ -31,8 +40,8 @@ func (b *bodies) begin(ctx context.Context, id string) (context.Context, func())
 func (b *bodies) interrupt(id string, cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if cancel := b.cancel[id]; cancel != nil {
-		cancel(cause)
+	if r := b.running[id]; r != nil {
+		r.cancel(cause)
 	}
 }
 

@@ -155,6 +155,7 @@ type worked struct {
 	transition store.Transition
 	follow     follow
 	events     []StepEvent // to be told once durable
+	stuck      bool        // nothing has come of it but that a person must look
 
 	// inTx says that the transition was given to CommitTx already: then verdict
 	// and err say what became of it, and the batch has no part in it.

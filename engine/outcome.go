@@ -73,6 +73,9 @@ func (a *advance) seen() []string {
 // database could not be read, so it is done again; or the user's own code is
 // at fault, so a person must look.
 func (a *advance) fail(err error) worked {
+	if errors.Is(err, statemachine.ErrNeedsPast) { // see rolledBack
+		return worked{err: err}
+	}
 	if errors.Is(err, store.ErrRetry) || errors.Is(err, store.ErrUnsure) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return worked{inTx: true, err: fmt.Errorf("%w: %w", store.ErrRetry, err)}
 	}
@@ -92,28 +95,32 @@ func held(m *statemachine.Machine, j job, reason string) worked {
 	}
 	t := store.Transition{Guard: store.Guard{ID: j.id, Revision: j.rev}, Place: placeOf(m, cur, follow{}), Release: true, Seen: j.unseen}
 	t.Data = nil
-	return worked{cursor: cur, transition: t}
+	return worked{cursor: cur, transition: t, stuck: true}
 }
+
+// errStuck rolls a transaction back whose workflow is to be HELD instead.
+var errStuck = errors.New("a person must look")
 
 // runInTx runs the body in the transaction that records its result.
 func (a *advance) runInTx(ctx context.Context, run *statemachine.RunStep) worked {
 	limit := a.txLimit(run)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w after %v", ErrTimeout, limit))
+	cut, cancel := context.WithTimeout(a.cut, limit+2*a.shell.callTimeout())
 	defer cancel()
 
+	before := *a
 	var done worked
-	var bodyErr error
+	var own error // of the body, or of what follows it in the transaction
 	guard := store.Guard{ID: a.job.id, Revision: a.job.rev}
-	verdict, err := a.shell.store.CommitTx(ctx, a.me, guard, limit, func(txCtx context.Context, tx store.Tx) (store.Transition, error) {
-		done, bodyErr = a.inTx(txCtx, run, tx)
-		return done.transition, bodyErr
+	verdict, err := a.shell.store.CommitTx(cut, a.me, guard, limit, func(txCtx context.Context, tx store.Tx) (store.Transition, error) {
+		done, own = a.inTx(txCtx, run, tx)
+		return done.transition, own
 	})
-	if bodyErr != nil && !errors.Is(err, store.ErrRetry) {
-		err := a.after(context.WithoutCancel(ctx), run, nil, bodyErr)
-		if err != nil {
-			return a.fail(err)
-		}
-		return a.finish(context.WithoutCancel(ctx))
+	before.took = a.took
+	switch certain := !errors.Is(err, store.ErrRetry) && !errors.Is(err, store.ErrUnsure); {
+	case certain && own != nil:
+		return before.rolledBack(ctx, run, done, own)
+	case certain && errors.Is(err, context.DeadlineExceeded):
+		return before.rolledBack(ctx, run, done, fmt.Errorf("%w: its transaction took longer than %v: %w", ErrTimeout, limit, err))
 	}
 	done.inTx, done.verdict, done.err = true, verdict, err
 	return done
@@ -121,17 +128,47 @@ func (a *advance) runInTx(ctx context.Context, run *statemachine.RunStep) worked
 
 // inTx is the part inside the transaction.
 func (a *advance) inTx(ctx context.Context, run *statemachine.RunStep, tx store.Tx) (worked, error) {
+	a.tx = true
 	gtx := &guardTx{tx: tx}
 	defer gtx.close()
 	out, err := a.body(ctx, run, gtx)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil && a.cut.Err() == nil && !errors.Is(err, ErrTimeout):
+		return worked{}, fmt.Errorf("%w: %w", ErrTimeout, err)
+	case err != nil:
 		return worked{}, err
 	}
 	if err := a.after(ctx, run, out, nil); err != nil {
 		return worked{}, err
 	}
 	done := a.finish(ctx)
+	if done.stuck {
+		return done, errStuck
+	}
 	return done, done.err
+}
+
+// rolledBack goes on once the transaction is gone, and with it whatever the body
+// has written. The receiver stands where it stood before.
+func (a *advance) rolledBack(ctx context.Context, run *statemachine.RunStep, done worked, err error) worked {
+	_, broken := errors.AsType[*statemachine.CodeError](err)
+	switch {
+	case errors.Is(err, errStuck):
+		return done
+	case broken:
+		return a.fail(err)
+	case errors.Is(err, statemachine.ErrNeedsPast):
+		// They are read before the transaction, not inside it, where that would
+		// take a second connection.
+		if err := a.loadPast(ctx); err != nil {
+			return a.fail(err)
+		}
+		return a.runInTx(ctx, run)
+	}
+	if err := a.after(ctx, run, nil, err); err != nil {
+		return a.fail(err)
+	}
+	return a.finish(ctx)
 }
 
 // txLimit keeps a transaction shorter than the lease, so that a paused process

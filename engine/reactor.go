@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/statemachine"
+	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -19,6 +20,7 @@ import (
 type reactor struct {
 	cfg reactorConfig
 	now time.Duration // since the shell began, by the monotonic clock
+	seq int           // events so far
 	out []command
 
 	timers   timers
@@ -51,6 +53,7 @@ type reactor struct {
 	claimNext bool // look for work as soon as there is room
 	mailing   bool
 	mailNext  bool // mail was hinted at while reading it
+	mailAsked int  // the event at which the reading of it began
 	sweeping  bool
 	polling   bool            // a poll timer is set
 	strangers map[string]bool // owned by the database's word, but not held, at the last reconciliation
@@ -67,6 +70,10 @@ type reactorConfig struct {
 	limits      store.Limits
 	drain       time.Duration
 	cut         time.Duration
+
+	// spec returns a step or undo of a definition. It always gives the same
+	// answer.
+	spec func(d store.Def, name string) (step.Spec, bool)
 }
 
 // life is the state of the worker's own existence.
@@ -100,6 +107,7 @@ type hold struct {
 	wakeAt time.Time
 	inbox  []store.Message // not consumed
 	seen   map[string]bool // ids of messages that are no longer fresh in the database
+	taken  int             // the event at which it was adopted
 	since  time.Duration   // when it became ready
 
 	kept    worked // the outcome that waits to be written, or whose writing is uncertain
@@ -127,6 +135,7 @@ func newReactor(cfg reactorConfig) *reactor {
 // handle takes in one event. Its commands come out of flush.
 func (r *reactor) handle(now time.Duration, ev event) {
 	r.now = now
+	r.seq++
 	r.runTimers()
 	switch ev := ev.(type) {
 	case evTick:

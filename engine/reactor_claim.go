@@ -74,7 +74,10 @@ func (r *reactor) adopt(rows []store.Claimed) {
 		if r.holds[row.ID] != nil {
 			continue
 		}
-		h := &hold{id: row.ID, def: row.Definition, rev: row.Revision, due: row.Due, wakeAt: row.WakeAt, inbox: row.Inbox}
+		h := &hold{
+			id: row.ID, def: row.Definition, rev: row.Revision, taken: r.seq,
+			due: row.Due, wakeAt: row.WakeAt, inbox: row.Inbox,
+		}
 		cur, err := cursorOf(row.Workflow)
 		if err != nil {
 			h.refused = err.Error()
@@ -92,7 +95,7 @@ func (r *reactor) readMail() {
 	case r.mailing:
 		r.mailNext = true
 	default:
-		r.mailing = true
+		r.mailing, r.mailAsked = true, r.seq
 		r.do(cmdMail{})
 	}
 }
@@ -103,7 +106,13 @@ func (r *reactor) mail(ev evMail) {
 	}
 	r.mailing = false
 	for _, m := range ev.msgs {
-		if h := r.holds[m.WorkflowID]; h != nil {
+		switch h := r.holds[m.WorkflowID]; {
+		case h == nil:
+		case h.taken > r.mailAsked:
+			// It came with an inbox of its own, and what has been read here may be
+			// older than that: consumed by now.
+			r.mailNext = true
+		default:
 			r.deliver(h, m)
 		}
 	}
@@ -118,19 +127,20 @@ func (r *reactor) mail(ev evMail) {
 // workflow back, the message is still fresh in the database and will be claimed.
 func (r *reactor) deliver(h *hold, m store.Message) {
 	known := func(k store.Message) bool { return k.ID == m.ID }
-	if slices.ContainsFunc(h.inbox, known) {
-		return
+	if h.seen[m.ID] || slices.ContainsFunc(h.inbox, known) {
+		return // seen: it was read before a transition that took it up
 	}
 	h.inbox = append(slices.Clip(h.inbox), m)
-	if m.Kind == store.MessageCancel && h.phase == holdWorking && h.interruptible() {
+	if m.Kind == store.MessageCancel && h.phase == holdWorking && r.interruptible(h) {
 		r.do(cmdInterrupt{h.id, ErrCancelAsked})
 	}
 }
 
 // interruptible reports whether a cancellation may cut off the running body: a
 // pivot's outcome is awaited, and a rollback is never cancelled.
-func (h *hold) interruptible() bool {
-	return h.run != nil && !h.run.Spec.Pivot && !h.run.Spec.IsUndo && !h.cursor.Pivoted
+func (r *reactor) interruptible(h *hold) bool {
+	sp, ok := r.cfg.spec(h.def, h.cursor.Mark.Step)
+	return ok && !sp.Pivot && !sp.IsUndo && !h.cursor.Pivoted
 }
 
 // sweep looks for dead workers and gives their workflows back. After a renewal

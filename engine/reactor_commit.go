@@ -164,7 +164,7 @@ func (r *reactor) applied(h *hold) {
 	t := k.transition
 	h.rev++
 	h.cursor, h.run, h.inbox = k.cursor, k.follow.run, unconsumed(h.inbox, t.Consumed)
-	h.sawAll(t.Seen)
+	h.sawAll(t)
 	h.due, h.wakeAt, h.refused, h.fails, h.sends, h.kept = false, time.Time{}, "", 0, 0, worked{}
 	if len(k.events) > 0 {
 		r.do(cmdTell{k.events})

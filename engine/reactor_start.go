@@ -74,7 +74,7 @@ func (r *reactor) started(ev evStarted) {
 func (r *reactor) adoptStarted(q *startRequest, res store.StartResult) {
 	switch {
 	case res.Created && !q.owner.IsZero():
-		h := &hold{id: q.n.ID, def: q.n.Definition, rev: res.Revision, cursor: q.n.cursor, run: q.n.next.run}
+		h := &hold{id: q.n.ID, def: q.n.Definition, rev: res.Revision, taken: r.seq, cursor: q.n.cursor, run: q.n.next.run}
 		r.holds[h.id] = h
 		r.makeReady(h)
 	case res.Created && q.n.next.run != nil:

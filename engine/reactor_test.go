@@ -28,6 +28,9 @@ func newRig(t *testing.T, tune ...func(*reactorConfig)) *rig {
 	cfg := reactorConfig{
 		lease: 10 * time.Second, margin: 2 * time.Second, poll: 500 * time.Millisecond, concurrency: 10,
 		limits: store.Limits{Committers: 1, Batch: 100}, drain: 5 * time.Second, cut: time.Second,
+		spec: func(_ store.Def, name string) (step.Spec, bool) {
+			return step.Spec{Name: name, Pivot: name == "label", IsUndo: name == "refund"}, name != ""
+		},
 	}
 	for _, f := range tune {
 		f(&cfg)
@@ -369,18 +372,20 @@ func TestClaimsNoMoreThanThereIsRoomFor(t *testing.T) {
 	require.Equal(t, 1, one[cmdClaim](t, g.give(committed(c, nil, store.Lost))).limit, "the hint was not forgotten")
 }
 
+// A body may be cut off however its workflow came to this worker: by a claim,
+// too, after which the reactor has seen no RunStep.
 func TestMailIsDeliveredOnceAndCancelsInterrupt(t *testing.T) {
 	t.Parallel()
 	g := joinedRig(t)
-	run := &statemachine.RunStep{Spec: step.Spec{Name: "charge"}}
-	js := g.take("a", "pivot")
-	g.r.holds["a"].run = run
-	g.r.holds["pivot"].run = &statemachine.RunStep{Spec: step.Spec{Name: "label", Pivot: true}}
+	js := g.take("a", "pivot", "undo")
+	g.r.holds["pivot"].cursor.Mark.Step = "label"
+	g.r.holds["undo"].cursor.Mark.Step = "refund"
 	cancel := func(id string) store.Message {
 		return store.Message{WorkflowID: id, ID: "m", Kind: store.MessageCancel}
 	}
-	cmds := g.give(evMail{id: self, msgs: []store.Message{cancel("a"), cancel("pivot"), cancel("stranger")}})
-	require.Equal(t, cmdInterrupt{"a", ErrCancelAsked}, one[cmdInterrupt](t, cmds), "the pivot's outcome is awaited")
+	one[cmdMail](t, g.give(evHint{}))
+	cmds := g.give(evMail{id: self, msgs: []store.Message{cancel("a"), cancel("pivot"), cancel("undo"), cancel("stranger")}})
+	require.Equal(t, cmdInterrupt{"a", ErrCancelAsked}, one[cmdInterrupt](t, cmds), "the pivot's outcome is awaited, a rollback not cancelled")
 	require.Empty(t, pick[cmdInterrupt](g.give(evMail{id: self, msgs: []store.Message{cancel("a")}})), "known already")
 	require.Len(t, g.r.holds["a"].inbox, 1)
 
@@ -388,6 +393,31 @@ func TestMailIsDeliveredOnceAndCancelsInterrupt(t *testing.T) {
 	c := one[cmdCommit](t, g.give(done(js[0])))
 	require.Empty(t, c.ts[0].Seen)
 	require.Equal(t, []string{"m"}, jobs(g.give(committed(c, nil, store.Applied)))[0].unseen)
+}
+
+// Mail that was read before a transition took it up, and arrives after, must not
+// be taken up again: not by the same hold, and not by a later one.
+func TestStaleMailIsNotDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{false, true} {
+		g := joinedRig(t)
+		row := claimedRow("a")
+		row.Inbox = []store.Message{{WorkflowID: "a", ID: "m", Kind: store.MessageSignal, Name: "vote"}}
+		js := jobs(g.give(evClaimed{id: self, limit: 10, rows: []store.Claimed{row}}))
+		one[cmdMail](t, g.give(evHint{})) // reads m, which is still fresh
+
+		out := done(js[0])
+		out.out.transition.Consumed = []store.Consumed{{MessageID: "m"}}
+		out.out.transition.Release = again
+		c := one[cmdCommit](t, g.give(out))
+		g.give(committed(c, nil, store.Applied))
+		if again {
+			g.give(evClaimed{id: self, limit: 10, rows: []store.Claimed{claimedRow("a")}})
+		}
+		cmds := g.give(evMail{id: self, msgs: row.Inbox})
+		require.Empty(t, g.r.holds["a"].inbox, "claimed again: %v", again)
+		require.Equal(t, again, len(pick[cmdMail](cmds)) == 1, "what it cannot judge is read once more")
+	}
 }
 
 func start(id string, run bool) *startRequest {

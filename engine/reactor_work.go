@@ -82,12 +82,15 @@ func (h *hold) unseen() []string {
 }
 
 // sawAll remembers which messages are no longer fresh.
-func (h *hold) sawAll(ids []string) {
-	if h.seen == nil && len(ids) > 0 {
+func (h *hold) sawAll(t store.Transition) {
+	if h.seen == nil && len(t.Seen)+len(t.Consumed) > 0 {
 		h.seen = map[string]bool{}
 	}
-	for _, id := range ids {
+	for _, id := range t.Seen {
 		h.seen[id] = true
+	}
+	for _, c := range t.Consumed {
+		h.seen[c.MessageID] = true
 	}
 }
 

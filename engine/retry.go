@@ -8,18 +8,23 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// retryFor bounds how long a client's call is repeated while the database
+// clientPatience bounds how long a client's call is repeated while the database
 // cannot take it.
-const retryFor = 15 * time.Second
+const clientPatience = 15 * time.Second
 
-// retry repeats fn, which must be safe to repeat, while the database asks for
-// it or its answers are lost.
+// retry repeats a client's call, which must be safe to repeat, while the
+// database asks for it or its answers are lost.
 func retry(ctx context.Context, fn func() error) error {
-	until := time.Now().Add(retryFor)
+	ctx, cancel := context.WithTimeout(ctx, clientPatience)
+	defer cancel()
+	return insist(ctx, fn)
+}
+
+// insist is retry without an end of its own: only ctx ends it.
+func insist(ctx context.Context, fn func() error) error {
 	for n := 1; ; n++ {
 		err := fn()
-		again := errors.Is(err, store.ErrRetry) || errors.Is(err, store.ErrUnsure)
-		if !again || ctx.Err() != nil || time.Now().After(until) {
+		if !errors.Is(err, store.ErrRetry) && !errors.Is(err, store.ErrUnsure) {
 			return err
 		}
 		select {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -26,6 +27,7 @@ type shell struct {
 	began time.Time
 
 	events chan event
+	hinted chan struct{} // holds one: somebody has told of new work or mail
 	done   chan struct{} // closed when the loop has ended
 
 	work   context.Context // for store calls and bodies; ends with the loop
@@ -41,8 +43,8 @@ func newShell(e *Engine, defs []store.Def) *shell {
 	ctx, stop := context.WithCancel(context.Background())
 	return &shell{
 		eng: e, store: e.store, log: e.log, defs: defs, began: time.Now(),
-		events: make(chan event, 1024), done: make(chan struct{}),
-		work: ctx, stop: stop, bodies: bodies{cancel: map[string]context.CancelCauseFunc{}},
+		events: make(chan event, 1024), hinted: make(chan struct{}, 1), done: make(chan struct{}),
+		work: ctx, stop: stop, bodies: bodies{running: map[string]*running{}},
 		told: make(chan []StepEvent, 4096),
 	}
 }
@@ -61,8 +63,17 @@ func (s *shell) reactor() *reactor {
 	cfg := s.eng.cfg
 	return newReactor(reactorConfig{
 		lease: cfg.Lease, margin: cfg.Lease / 5, poll: min(cfg.Poll, cfg.Lease/3), concurrency: cfg.Concurrency,
-		limits: s.store.Limits(), drain: cfg.DrainTimeout, cut: cfg.CutTimeout,
+		limits: s.store.Limits(), drain: cfg.DrainTimeout, cut: cfg.CutTimeout, spec: s.spec,
 	})
+}
+
+// spec returns a step or undo of a registered definition.
+func (s *shell) spec(d store.Def, name string) (step.Spec, bool) {
+	reg, err := s.eng.lookup(d)
+	if err != nil {
+		return step.Spec{}, false
+	}
+	return reg.machine.Spec(name)
 }
 
 // beginHelpers starts what feeds the loop from outside: the end of ctx, hints,
@@ -76,7 +87,7 @@ func (s *shell) beginHelpers(ctx context.Context) *sync.WaitGroup {
 		case <-s.done:
 		}
 	})
-	unsubscribe := s.eng.hints.subscribe(store.TopicReady, func() { s.send(evHint{}) })
+	unsubscribe := s.eng.hints.subscribe(store.TopicReady, s.hint)
 	wg.Go(func() { <-s.done; unsubscribe() })
 	wg.Go(s.tell)
 	return &wg
@@ -99,6 +110,8 @@ func (s *shell) loop(r *reactor) {
 		select {
 		case ev := <-s.events:
 			r.handle(s.now(), ev)
+		case <-s.hinted:
+			r.handle(s.now(), evHint{})
 		case <-tick.C:
 			r.handle(s.now(), evTick{})
 		}
@@ -129,6 +142,15 @@ func (s *shell) send(ev event) {
 	}
 }
 
+// hint tells the loop to look for work and mail. It never blocks: the loop
+// itself calls it, and must not wait for itself.
+func (s *shell) hint() {
+	select {
+	case s.hinted <- struct{}{}:
+	default: // it is about to look
+	}
+}
+
 // start hands a start to the reactor and waits for its answer.
 func (s *shell) start(ctx context.Context, n newWorkflow) (store.StartResult, error) {
 	req := &startRequest{n: n, reply: make(chan startReply, 1)}
@@ -143,7 +165,12 @@ func (s *shell) start(ctx context.Context, n newWorkflow) (store.StartResult, er
 	case a := <-req.reply:
 		return a.res, a.err
 	case <-s.done:
-		return store.StartResult{}, errNotWorking
+		select {
+		case a := <-req.reply: // the last thing that it did
+			return a.res, a.err
+		default:
+			return store.StartResult{}, errNotWorking
+		}
 	case <-ctx.Done():
 		return store.StartResult{}, ctx.Err()
 	}

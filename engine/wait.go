@@ -58,11 +58,12 @@ func (w *waits) add(id string) (<-chan waitAnswer, func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting[id] = append(w.waiting[id], ch)
-	if !w.looking {
+	if w.looking {
+		w.hurry()
+	} else {
 		w.looking = true
 		go w.look()
 	}
-	w.hurry()
 	return ch, func() { w.remove(id, ch) }
 }
 

@@ -19,25 +19,29 @@ import (
 // begin works on a job in a goroutine of its own.
 func (s *shell) begin(j job) {
 	me := s.self()
+	cut, end := s.bodies.begin(s.work, j.id)
 	go func() {
-		ctx, end := s.bodies.begin(s.work, j.id)
 		defer end()
-		s.send(evWorked{me, j, s.advance(ctx, me, j)})
+		s.send(evWorked{me, j, s.advance(s.work, cut, me, j)})
 	}()
 }
 
-func (s *shell) advance(ctx context.Context, me store.WorkerID, j job) worked {
+// advance advances one workflow. The body of its step sees cut, which ends when
+// it is to be cut off. What goes on around it uses ctx, which lives as long as
+// the worker: what a body has done must not be forgotten because it was cut off.
+func (s *shell) advance(ctx, cut context.Context, me store.WorkerID, j job) worked {
 	reg, err := s.eng.lookup(j.def)
 	if err != nil {
 		return held(nil, j, err.Error())
 	}
-	a := &advance{shell: s, me: me, m: reg.machine, job: j, cursor: j.cursor, inbox: j.inbox}
+	a := &advance{shell: s, cut: cut, me: me, m: reg.machine, job: j, cursor: j.cursor, inbox: j.inbox}
 	return a.run(ctx)
 }
 
 // advance is one advance of one workflow under way.
 type advance struct {
 	shell *shell
+	cut   context.Context //nolint:containedctx // of this one body
 	me    store.WorkerID
 	m     *statemachine.Machine
 	job   job
@@ -50,6 +54,7 @@ type advance struct {
 	follow   follow
 	took     time.Duration // of the body
 	moved    bool          // the machine has answered something
+	tx       bool          // a transaction is open, and keeps a connection
 	deferred bool          // a cancellation waits for the pivot's outcome
 }
 
@@ -67,7 +72,7 @@ func (a *advance) run(ctx context.Context) worked {
 	if run.Spec.Kind == step.KindInTx {
 		return a.runInTx(ctx, run)
 	}
-	out, err := a.body(ctx, run, nil)
+	out, err := a.body(a.cut, run, nil)
 	if err := a.after(ctx, run, out, err); err != nil {
 		return a.fail(err)
 	}
@@ -83,7 +88,9 @@ func (a *advance) begin(ctx context.Context) (*statemachine.RunStep, error) {
 		}
 		return a.job.run, nil
 	}
-	if cancelled, err := a.takeCancel(ctx, a.cursor.Mark.Attempt > 1); err != nil || cancelled {
+	// A HELD workflow does not say whether its step's body has run: it may have.
+	begun := a.cursor.Mark.Attempt > 1 || a.cursor.Phase == statemachine.Held
+	if cancelled, err := a.takeCancel(ctx, begun); err != nil || cancelled {
 		return nil, err
 	}
 	if err := a.takeTimeOrSignal(ctx); err != nil {
@@ -129,7 +136,7 @@ func (a *advance) next(ctx context.Context, ev statemachine.Event) error {
 
 func (a *advance) ask(ctx context.Context, ev statemachine.Event) (statemachine.Cursor, []statemachine.Command, error) {
 	cur, cmds, err := a.m.Next(a.cursor, ev)
-	if !errors.Is(err, statemachine.ErrNeedsPast) {
+	if !errors.Is(err, statemachine.ErrNeedsPast) || a.tx {
 		return cur, cmds, err
 	}
 	if err := a.loadPast(ctx); err != nil {
@@ -148,10 +155,14 @@ func (a *advance) take(cur statemachine.Cursor, cmds []statemachine.Command) {
 	}
 }
 
-// loadPast fills in the recorded steps, those of this very advance included.
+// loadPast fills in the recorded steps, those of this very advance included. It
+// goes on trying for as long as the database cannot be reached, since a body may
+// have run whose outcome is known here only.
 func (a *advance) loadPast(ctx context.Context) error {
 	var recs []store.StepRecord
-	err := retry(ctx, func() (err error) {
+	err := insist(ctx, func() (err error) {
+		ctx, cancel := context.WithTimeout(ctx, a.shell.callTimeout())
+		defer cancel()
 		recs, err = a.shell.store.History(ctx, a.job.id)
 		return err
 	})
@@ -204,20 +215,21 @@ func txFor(spec step.Spec, tx store.Tx) any {
 	return tx.Unwrap()
 }
 
-// after tells the machine how an attempt ended.
+// after tells the machine how an attempt ended. One that the engine itself has
+// cut off is no failure of the step's: it is begun once more, here or wherever
+// the workflow goes, unless a cancellation is taken up before; that one then
+// finds an attempt that may have had its effect.
 func (a *advance) after(ctx context.Context, run *statemachine.RunStep, out []byte, err error) error {
 	a.deferred = false
-	switch cause := context.Cause(ctx); {
+	switch {
 	case err == nil:
 		a.tell(run, OutcomeDone, nil)
 		return a.next(ctx, statemachine.StepDone{Out: out})
-	case !step.IsRejected(err) && (errors.Is(cause, ErrLeaseLost) || errors.Is(cause, ErrDraining)):
-		return a.next(ctx, statemachine.Interrupted{})
-	case !step.IsRejected(err) && errors.Is(cause, ErrCancelAsked):
-		if cancelled, cerr := a.takeCancel(ctx, true); cerr != nil || cancelled {
+	case !step.IsRejected(err) && a.cut.Err() != nil:
+		if errors.Is(context.Cause(a.cut), ErrCancelAsked) {
 			a.tell(run, OutcomeCut, err)
-			return cerr
 		}
+		return a.next(ctx, statemachine.Interrupted{})
 	}
 	failed := statemachine.StepFailed{
 		Error:    storable(err.Error()),
