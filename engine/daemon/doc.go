@@ -1,0 +1,132 @@
+// Package daemon turns a program that registers workflow definitions into a
+// complete worker with a command line:
+//
+//	func main() {
+//		daemon.Main(func(e *engine.Engine) error {
+//			_, err := engine.Register(e, shop.Workflow())
+//			return err
+//		})
+//	}
+//
+// [Main] exits the process; [Run] is the same without, for tests and for
+// programs that have more to do. The commands below are those of cmd/workerd;
+// in another program its own name takes the place of workerd.
+//
+// # Commands
+//
+//	workerd run                              work until told to stop
+//	workerd migrate up                       create the schema or bring it up to date
+//	workerd migrate status                   list the migrations and when each was applied
+//	workerd workflow start DEFINITION ID     start a workflow, or find it (--input, --wait)
+//	workerd workflow list                    list workflows by id (--definition, --status, --limit, --after)
+//	workerd workflow show ID                 show a workflow and its steps (--follow, --payload)
+//	workerd workflow steps ID                list its steps (--payload)
+//	workerd workflow why ID                  say in one sentence why it is not moving
+//	workerd workflow signal ID NAME          send it a signal (--input, --message-id)
+//	workerd workflow cancel ID               ask for its rollback (--reason, --message-id)
+//	workerd worker list                      list the workers
+//	workerd version                          print the version
+//	workerd completion SHELL                 print a completion script
+//
+// Every command but run is a client: it reads and writes the database and runs
+// no step. A client does not create a SQLite file, except by migrate up and
+// workflow start: a mistyped path is an error, not an empty list.
+//
+// # Settings
+//
+// A flag beats the environment.
+//
+//	--database-url   sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE;
+//	                 PAWL_DATABASE_URL, else DATABASE_URL
+//	--schema         the PostgreSQL schema; pawl by default
+//	-o, --output     text (for people), json, or jsonl (one object a line)
+//	--time-format    relative or iso, in text; JSON holds RFC 3339 times in UTC
+//	--color          auto, always or never; auto obeys NO_COLOR and is off unless
+//	                 the output is a terminal
+//	--log-level      debug, info, warn or error; logs go to the standard error
+//	--log-format     text or json
+//	--timeout        how long a client command may take, 0 for no limit: 30 s,
+//	                 and no limit with --wait and --follow
+//	--input          a JSON value, @FILE, or - for the standard input
+//
+// Beside them run has --concurrency, --lease, --poll and --drain-timeout, with
+// the meaning and the defaults of [engine.Config].
+//
+// # Exit codes
+//
+//	0    done
+//	1    failed; with --wait also: the workflow ended other than COMPLETED, or is HELD
+//	2    refused as it stands: flags, arguments, ids, input, database URL, definition
+//	3    there is no such workflow
+//	4    in conflict with what exists: another input or definition, expired, ended,
+//	     past the point of no return, a graph that changed without a new version
+//	5    timed out
+//	130  left at once after a second SIGINT
+//	143  left at once after a second SIGTERM
+//
+// An error is one line on the standard error that says what to do next. The
+// password of a database URL is never printed.
+//
+// # Signals
+//
+// At the first SIGTERM or SIGINT run drains: it claims nothing more, lets
+// running steps go on for --drain-timeout, cancels them, gives back what it
+// owns so that others go on at once, and exits 0. Once a second the log says
+// what it waits for. A second signal leaves at once; the work is then taken
+// over when the lease ends.
+//
+// # JSON
+//
+// The keys are stable, and all of them are always there: what is not known or
+// does not apply is null. Only "data", "input" and "output" are absent without
+// --payload, since payloads are not shown unless asked for. They are the JSON
+// that is stored, numbers as they were written; bytes that are not JSON come as
+// "data_base64" and so on.
+//
+// A workflow (show, start --wait, and list):
+//
+//	id, definition, version     text, text, number
+//	status                      PENDING, WAITING, COMPENSATING, COMPLETED, COMPENSATED,
+//	                            FAILED, TERMINATED, HELD or EXPIRED
+//	state                       where it stands in the graph
+//	cause, reason               why it is or was rolled back; the last failure, or why it is HELD
+//	step                        the one under way: name, group, attempt, failures, crashes, key
+//	awaits                      the signal it waits for
+//	wake_at                     when it wakes by itself
+//	owner                       the id of its worker
+//	revision                    counts its transitions, claims and releases
+//	created_at, updated_at, ended_at
+//	data                        with --payload; not in lists
+//
+// A step (steps, show):
+//
+//	step, group, status         text, number, DONE, FAILED or UNKNOWN
+//	attempt                     how many attempts were begun
+//	took_seconds                the last attempt
+//	key                         the idempotency key of all of them
+//	error, revision, ended_at
+//	input, output               with --payload
+//
+// A worker: id, host, pid, definitions (name, version), state (alive, expired
+// or dead), started_at, lease_ends_at, dead_at.
+//
+// The commands print, with -o json:
+//
+//	workflow start    id, created, status, workflow (null unless --wait)
+//	workflow list     workflows, next (the --after of the next page, or null)
+//	workflow show     workflow, steps, why
+//	workflow steps    steps
+//	workflow why      id, why
+//	workflow signal   id, signal, accepted
+//	workflow cancel   id, accepted
+//	worker list       workers
+//	migrate up        applied: version, name, applied_at
+//	migrate status    migrations: version, name, applied_at; pending (a number)
+//	version           name, version, revision, go, platform
+//	run               name, version, store, schema, host, pid, concurrency, definitions,
+//	                  lease_seconds, poll_seconds, drain_timeout_seconds
+//
+// With -o jsonl each workflow, step, worker or migration of a list is a line;
+// show --follow prints a line whenever the workflow has changed, with -o json
+// too.
+package daemon
