@@ -21,12 +21,23 @@ type Tx interface {
 }
 
 // Row is one row, or the error of the query that should have given it.
-type Row interface{ Scan(dest ...any) error }
+type Row interface {
+	// Scan copies the row's columns into dest, or returns the query's error:
+	// ErrNoRows if there was no row.
+	Scan(dest ...any) error
+}
 
 // Rows is the answer to a query, read one row at a time.
 type Rows interface {
+	// Next goes to the next row, and reports whether there is one.
 	Next() bool
+
+	// Scan copies the row's columns into dest.
 	Scan(dest ...any) error
+
+	// Err returns why reading ended early, or nil.
 	Err() error
+
+	// Close ends the reading. It may be called more than once.
 	Close() error
 }
