@@ -40,7 +40,7 @@ func exampleEngine() (eng *engine.Engine, end func()) {
 type journey struct{ Hotel, Flight string }
 
 func book(what string) func(context.Context, step.Key, journey) (string, error) {
-	return func(_ context.Context, key step.Key, _ trip) (string, error) {
+	return func(_ context.Context, key step.Key, _ journey) (string, error) {
 		fmt.Println("book", what, "with key", key)
 		return what + " booked", nil
 	}
