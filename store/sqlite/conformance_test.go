@@ -1,11 +1,8 @@
 package sqlite_test
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/sqlite"
@@ -21,8 +18,5 @@ func TestConformance(t *testing.T) {
 // open opens a store on a new file and closes it at the end of the test.
 func open(t testing.TB, opts ...sqlite.Option) *sqlite.Store {
 	t.Helper()
-	st, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "test.db"), opts...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, st.Close()) })
-	return st
+	return openAt(t, filepath.Join(t.TempDir(), "test.db"), opts...)
 }

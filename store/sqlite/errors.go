@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -19,6 +18,8 @@ func translate(ctx context.Context, err error) error {
 	switch {
 	case err == nil, isTranslated(err):
 		return err
+	case isBusy(err) && ctx.Err() != nil:
+		return fmt.Errorf("%w: %w: %w", store.ErrBusy, ctx.Err(), err)
 	case isBusy(err):
 		return fmt.Errorf("%w: %w", store.ErrBusy, err)
 	case isFull(err):
@@ -50,12 +51,19 @@ func isBusy(err error) bool {
 	return errors.Is(err, sqlite3.BUSY) || errors.Is(err, sqlite3.LOCKED)
 }
 
+// isFull reports whether there was no space for a write. The driver's files
+// report a full device as a failed write (IOERR_WRITE, or IOERR_SHMSIZE for
+// the index of the log) without its cause, so every failed write counts as
+// one: it is told alike, nothing of it is kept, and the call may be tried
+// again.
 func isFull(err error) bool {
 	return errors.Is(err, sqlite3.FULL) ||
-		isDiskFailure(err) && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT))
+		errors.Is(err, sqlite3.IOERR_WRITE) || errors.Is(err, sqlite3.IOERR_SHMSIZE)
 }
 
-func isDiskFailure(err error) bool { return errors.Is(err, sqlite3.IOERR) }
+// isUnsure reports whether an error of COMMIT leaves open if the transaction
+// is in the log, such as a flush that failed after it was written.
+func isUnsure(err error) bool { return errors.Is(err, sqlite3.IOERR) && !isFull(err) }
 
 // isInterrupted reports whether the caller's context ended the call. Whatever
 // it had written is rolled back then, since a COMMIT is never interrupted.
@@ -64,14 +72,20 @@ func isInterrupted(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// isDriver reports whether an error is the database's own, and not that of a
+// wrong use or of a conversion.
+func isDriver(err error) bool {
+	var code sqlite3.ErrorCode
+	return errors.As(err, &code)
+}
+
 // isMissingTable reports whether one of the schema's own tables is not there.
 // A missing table of the user's is the user's business.
 func isMissingTable(err error) bool {
-	var e *sqlite3.Error
-	if !errors.As(err, &e) {
+	if !errors.Is(err, sqlite3.ERROR) {
 		return false
 	}
-	_, table, found := strings.Cut(e.Error(), "no such table: ")
+	_, table, found := strings.Cut(err.Error(), "no such table: ")
 	if !found {
 		return false
 	}

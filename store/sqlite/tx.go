@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -76,8 +74,7 @@ func (p *portableTx) err() error {
 // note translates an error and remembers it if it is the database's.
 func (p *portableTx) note(ctx context.Context, err error) error {
 	err = translate(ctx, err)
-	var dbErr *sqlite3.Error
-	if p.failed == nil && errors.As(err, &dbErr) {
+	if p.failed == nil && isDriver(err) {
 		p.failed = err
 	}
 	return err

@@ -116,11 +116,10 @@ func (s *Store) begin(ctx context.Context) (*writeTx, error) {
 	return &writeTx{Tx: tx, stmts: &s.stmts, now: s.clock()}, nil
 }
 
-// commit ends a transaction. A disk that fails while it does leaves open
-// whether the transaction is in the log.
+// commit ends a transaction.
 func commit(tx *sql.Tx) error {
 	err := tx.Commit()
-	if err != nil && isDiskFailure(err) {
+	if err != nil && isUnsure(err) {
 		return fmt.Errorf("%w: %w", store.ErrUnsure, err)
 	}
 	return err
