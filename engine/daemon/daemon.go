@@ -23,6 +23,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	a := &app{
 		name:     filepath.Base(os.Args[0]),
 		register: register,
+		setup:    func(context.Context, *engine.Engine) error { return nil },
 		getenv:   os.Getenv,
 		in:       stdin,
 		out:      &sticky{w: stdout},
@@ -54,12 +55,20 @@ func WithVersion(version string) Option { return func(a *app) { a.version = vers
 // otherwise. Its Logger is made from the flags and replaces any other.
 func WithConfig(cfg engine.Config) Option { return func(a *app) { a.config = cfg } }
 
+// WithSetup makes the command "run" call setup once the definitions are
+// registered, before it works: to start what a worker counts on. It is called by
+// every worker, and so must bear being repeated, as a start of the same id does.
+func WithSetup(setup func(context.Context, *engine.Engine) error) Option {
+	return func(a *app) { a.setup = setup }
+}
+
 // app is one command under way.
 type app struct {
 	name     string
 	version  string
 	config   engine.Config
 	register func(*engine.Engine) error
+	setup    func(context.Context, *engine.Engine) error
 	getenv   func(string) string
 
 	in  io.Reader

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 	"time"
@@ -113,10 +114,16 @@ func (a *app) connectWorker(ctx context.Context, cfg engine.Config) (*session, e
 	bounded, cancel := context.WithTimeout(ctx, clientTimeout)
 	defer cancel()
 	s, err := a.connect(bounded, access{create: true, defs: true}, cfg)
-	if err != nil && ctx.Err() != nil {
+	if err == nil {
+		if err = a.setup(bounded, s.eng); err == nil {
+			return s, nil
+		}
+		err = errors.Join(err, s.close())
+	}
+	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return s, err
+	return nil, err
 }
 
 // blockJSON is what run prints at its start.
