@@ -159,6 +159,20 @@ func TestSpareHasAnotherName(t *testing.T) {
 	require.ErrorContains(t, err, "does not exist")
 }
 
+// A database that is not kept is dropped even while somebody is connected.
+func TestDatabaseInUseIsDropped(t *testing.T) {
+	t.Parallel()
+	server, _, err := sharedURL()
+	require.NoError(t, err)
+	name := databaseName(t.Name())
+	require.NoError(t, provide(t.Context(), server, name))
+	conn := connect(t, withDatabase(server, name))
+	require.NoError(t, giveBack(server, name, false))
+	require.Error(t, conn.Ping(t.Context()))
+	_, err = pgx.Connect(t.Context(), withDatabase(server, name))
+	require.ErrorContains(t, err, "does not exist")
+}
+
 // What lies outside of schemas is not cleared away: such a database is dropped.
 func TestDatabaseThatCannotBeAsNewIsDropped(t *testing.T) {
 	t.Parallel()

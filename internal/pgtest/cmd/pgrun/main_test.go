@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -73,23 +75,31 @@ func TestSignalEndsCommandAndServer(t *testing.T) {
 		signals int
 		code    int
 	}{
-		"obeyed":  {`echo "$PAWL_TEST_DATABASE_URL"; sleep 600 & wait`, 1, 128 + 15},
+		"obeyed":  {`sleep 600 & echo "$PAWL_TEST_DATABASE_URL"; wait`, 1, 128 + 15},
 		"ignored": {`trap 'echo again' TERM; echo "$PAWL_TEST_DATABASE_URL"; while :; do sleep 0.1; done`, 2, 128 + 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := pgrun(t, "sh", "-c", test.script)
-			pipe, err := cmd.StdoutPipe()
+			pipe, end, err := os.Pipe()
 			require.NoError(t, err)
+			defer pipe.Close()
+			require.NoError(t, pipe.SetReadDeadline(time.Now().Add(time.Minute)))
+			cmd.Stdout = end
 			require.NoError(t, cmd.Start())
+			require.NoError(t, end.Close())
 			out := bufio.NewReader(pipe)
 			address, err := out.ReadString('\n')
 			require.NoError(t, err)
-			for range test.signals {
+			for number := range test.signals {
 				require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-				// The next line, or the end of the output.
-				_, _ = out.ReadString('\n')
+				if number < test.signals-1 {
+					_, err = out.ReadString('\n')
+					require.NoError(t, err, "the command says that it got the signal")
+				}
 			}
+			_, err = io.ReadAll(out)
+			require.NoError(t, err, "something that the command started still runs")
 			require.Error(t, cmd.Wait())
 			require.Equal(t, test.code, cmd.ProcessState.ExitCode())
 			requireGone(t, strings.TrimSpace(address))
