@@ -178,10 +178,11 @@ pid=$(head -n 1 "$2/postmaster.pid" 2>/dev/null)
 if [ -n "$pid" ]; then
 	kill -QUIT "$pid" 2>/dev/null
 	n=0
-	while kill -0 "$pid" 2>/dev/null && [ "$n" -lt 50 ]; do
+	while kill -0 "$pid" 2>/dev/null && [ "$n" -lt 300 ]; do
 		n=$((n + 1))
 		sleep 0.1
 	done
+	kill -KILL "$pid" 2>/dev/null
 fi
 rm -rf "$1"
 `
