@@ -40,7 +40,7 @@
 //
 // A listener hears of this process's Notify at once, and of other processes'
 // commits within about 25 milliseconds, by looking at the file's change
-// counter.
+// counter; within 100 milliseconds when the file has been quiet.
 //
 // # Caveats
 //

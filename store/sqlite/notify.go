@@ -10,8 +10,14 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// watchEvery is how often a listener looks whether the file has changed.
-const watchEvery = 25 * time.Millisecond
+// A listener looks often whether the file has changed while it does change,
+// and less often once it has been quiet for a while: a look costs little, but
+// waking up for it is most of what an idle process does.
+const (
+	watchBusy  = 25 * time.Millisecond
+	watchQuiet = 100 * time.Millisecond
+	quietAfter = time.Second
+)
 
 // Notify wakes the listeners of this process. Those of other processes see by
 // themselves that the file has changed.
@@ -26,11 +32,11 @@ func (s *Store) Notify(_ context.Context, t store.Topic) error {
 func (s *Store) Listen(ctx context.Context, heard func(store.Topic)) error {
 	local, stop := s.hints.join()
 	defer stop()
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	w := watcher{db: s.watch}
+	w := watcher{db: s.watch, changedAt: time.Now()}
 	defer w.disconnect()
 	closing := s.calls.closing()
+	tick := time.NewTimer(watchBusy)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -44,6 +50,7 @@ func (s *Store) Listen(ctx context.Context, heard func(store.Topic)) error {
 				heard(store.TopicReady)
 				heard(store.TopicEnded)
 			}
+			tick.Reset(w.pause())
 		}
 	}
 }
@@ -55,6 +62,16 @@ type watcher struct {
 	conn *sql.Conn
 	look *sql.Stmt
 	last int64
+
+	changedAt time.Time // when it last saw a change
+}
+
+// pause is how long to wait before the next look.
+func (w *watcher) pause() time.Duration {
+	if time.Since(w.changedAt) < quietAfter {
+		return watchBusy
+	}
+	return watchQuiet
 }
 
 // changed reports whether the file has changed since the call before. A
@@ -68,6 +85,9 @@ func (w *watcher) changed(ctx context.Context) bool {
 	}
 	changed := !fresh && version != w.last
 	w.last = version
+	if changed {
+		w.changedAt = time.Now()
+	}
 	return changed
 }
 
