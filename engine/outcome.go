@@ -172,9 +172,11 @@ func (a *advance) rolledBack(ctx context.Context, run *statemachine.RunStep, don
 }
 
 // txLimit keeps a transaction shorter than the lease, so that a paused process
-// cannot keep its row from whoever takes over.
+// cannot keep its row from whoever takes over; and so much shorter that the
+// renewal still comes in time that falls into it, since in SQLite it has to wait
+// for the transaction to end.
 func (a *advance) txLimit(run *statemachine.RunStep) time.Duration {
-	limit := a.shell.eng.cfg.Lease * 4 / 5
+	limit := a.shell.eng.cfg.Lease * 2 / 5
 	if d := run.Spec.Policy.AttemptTimeout(); d > 0 {
 		limit = min(limit, d)
 	}

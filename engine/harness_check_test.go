@@ -1,0 +1,174 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/step"
+	"github.com/pawlhq/pawl/store"
+	"github.com/pawlhq/pawl/store/storetest"
+)
+
+// finish ends every scenario, after all workers have stopped. What must hold
+// then, whatever has happened:
+//
+//   - the ledger holds exactly the effects that the records tell of
+//   - nothing is runnable that has waited longer than lease, poll and slack
+//   - each finished workflow answers every duplicate start with the same bytes
+//   - the store's own invariants
+//   - every connection can be closed, and no goroutine is left
+func (w *world) finish() {
+	defer w.checkGoroutines()
+	defer w.closeStores()
+	defer w.site.close()
+	defer w.ledger.close()
+	if !w.Failed() && w.st != nil {
+		w.checkLedger()
+		w.checkNothingIsLate()
+		w.checkDuplicates()
+		storetest.Check(w, w.st)
+	}
+	if w.Failed() {
+		w.tellAll()
+	}
+}
+
+// workflows returns every workflow.
+func (w *world) workflows() []store.Workflow {
+	w.Helper()
+	var all []store.Workflow
+	for after := ""; ; {
+		page, err := w.st.List(w.ctx(), store.Query{After: after, Limit: 500})
+		require.NoError(w, err)
+		all = append(all, page...)
+		if len(page) < 500 {
+			return all
+		}
+		after = page[len(page)-1].ID
+	}
+}
+
+// checkLedger compares the ledger with the records, key by key.
+func (w *world) checkLedger() {
+	allowed, needed := map[string]bool{}, map[string]bool{}
+	for _, wf := range w.workflows() {
+		recs, err := w.st.History(w.ctx(), wf.ID)
+		require.NoError(w, err)
+		for _, r := range recs {
+			key := step.NewKey(wf.ID, r.Step, r.Group).String()
+			allowed[key] = r.Status != store.StepFailed
+			needed[key] = r.Status == store.StepDone && r.Step != "move" && r.Step != "move-back"
+		}
+		if m := wf.Mark; m.Step != "" && !wf.Status.Ended() {
+			allowed[step.NewKey(wf.ID, m.Step, m.Group).String()] = true
+		}
+	}
+	for _, r := range w.ledger.all() {
+		if r.serial > 0 && !allowed[r.key] {
+			w.Errorf("the ledger has an effect of %s, which no record tells of", r.key)
+		}
+		if r.serial > 0 {
+			delete(needed, r.key)
+		}
+	}
+	for key, is := range needed {
+		if is {
+			w.Errorf("%s is recorded as done, but the ledger has no effect of it", key)
+		}
+	}
+}
+
+func (w *world) checkNothingIsLate() {
+	now, err := w.st.Now(w.ctx())
+	require.NoError(w, err)
+	for _, wf := range w.workflows() {
+		since := wf.WakeAt
+		if wf.Status == store.Pending || wf.Status == store.Compensating {
+			since = wf.UpdatedAt
+		}
+		if wf.Status == store.Held || since.IsZero() || wf.Status.Ended() {
+			continue
+		}
+		if late := now.Sub(since); late > w.lease+w.poll+slack {
+			w.Errorf("workflow %q is %s and has been runnable for %v", wf.ID, wf.Status, late)
+		}
+	}
+}
+
+// checkDuplicates starts everything that has ended once more, by an engine that
+// has seen nothing of it.
+func (w *world) checkDuplicates() {
+	w.mu.Lock()
+	starts := w.starts
+	w.mu.Unlock()
+	n := w.client(nodeOptions{shared: true})
+	checked := 0
+	for id, s := range starts {
+		wf, err := w.st.Get(w.ctx(), id)
+		if err != nil || !wf.Status.Ended() || checked >= 20 {
+			continue
+		}
+		checked++
+		again, err := n.flows[s.flow].Start(w.ctx(), id, s.data)
+		require.NoError(w, err)
+		require.Equal(w, engine.Started{ID: id, Status: wf.Status}, again, "a duplicate start of %s", id)
+		first := n.wait(id)
+		require.Equal(w, string(wf.Data), string(first.Raw), "the first answer of %s", id)
+		require.Equal(w, wf.Revision, first.Revision, "a duplicate start has changed %s", id)
+	}
+}
+
+// closeStores closes every handle. A pooled connection that somebody still
+// holds would keep it from ending.
+func (w *world) closeStores() {
+	w.mu.Lock()
+	closing := w.closing
+	w.mu.Unlock()
+	for _, closeOne := range closing {
+		done := make(chan error, 1)
+		go func() { done <- closeOne() }()
+		select {
+		case err := <-done:
+			if err != nil {
+				w.Errorf("close store: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			w.Errorf("a store does not close: somebody holds a connection")
+		}
+	}
+}
+
+func (w *world) checkGoroutines() {
+	var left []string
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		if left = leftBehind(w.Name()); len(left) == 0 {
+			return
+		}
+	}
+	w.Errorf("%d goroutines are left, such as\n%s", len(left), left[0])
+}
+
+// tellAll shows how everything stands when a scenario has failed.
+func (w *world) tellAll() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if w.st != nil {
+		all, err := w.st.List(ctx, store.Query{})
+		w.Logf("workflows (%v):", err)
+		for _, wf := range all[:min(len(all), 4)] {
+			w.Logf("  %s %s %s state=%s mark=%+v rev=%d owner=%s wake=%v error=%q", wf.ID, wf.Definition.Name, wf.Status, wf.State, wf.Mark, wf.Revision, wf.Owner, wf.WakeAt, wf.Error)
+			recs, _ := w.st.History(ctx, wf.ID)
+			for _, r := range recs {
+				w.Logf("    %s/%d %s attempt=%d %s", r.Step, r.Group, r.Status, r.Attempt, r.Error)
+			}
+		}
+	}
+	rows := w.ledger.all()
+	for _, r := range rows[:min(len(rows), 12)] {
+		w.Log(fmt.Sprintf("  ledger %s calls=%d effect=%d", r.key, r.calls, r.serial))
+	}
+}

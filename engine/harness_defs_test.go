@@ -1,0 +1,284 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/statemachine"
+	"github.com/pawlhq/pawl/step"
+	"github.com/pawlhq/pawl/store"
+)
+
+// trip is the data of all definitions that the scenarios use.
+type trip struct {
+	ID       string        `json:",omitempty"` // where a body must know its workflow
+	Amount   int           `json:",omitempty"`
+	Receipts []string      `json:",omitempty"`
+	Votes    []string      `json:",omitempty"`
+	Quorum   int           `json:",omitempty"`
+	Pause    time.Duration `json:",omitempty"`
+}
+
+func (t trip) self() trip           { return t }
+func (t trip) amount() int          { return t.Amount }
+func (t trip) pause() time.Duration { return t.Pause }
+func (t trip) complete() bool       { return len(t.Votes) >= t.Quorum }
+func (t *trip) got(receipt string)  { t.Receipts = append(t.Receipts, receipt) }
+func (t *trip) voted(vote string)   { t.Votes = append(t.Votes, vote) }
+
+var ballot = statemachine.Signal[string]{Name: "ballot"}
+
+// Policies.
+var (
+	quick = step.Policy{Attempts: 3, Backoff: step.Constant(20 * time.Millisecond), Timeout: 20 * time.Second}
+	brief = step.Policy{Attempts: 2, Backoff: step.Constant(10 * time.Millisecond), Timeout: 200 * time.Millisecond}
+	paced = step.Policy{Attempts: 3, Backoff: step.Constant(time.Second), Timeout: 20 * time.Second}
+	rare  = step.Policy{Attempts: 3, Backoff: step.Constant(time.Hour), Timeout: 20 * time.Second}
+)
+
+// site is what the bodies can reach of the outside world.
+type site struct {
+	url    string
+	client *http.Client
+}
+
+func newSite(url string) *site {
+	return &site{url, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
+}
+
+func (s *site) close() { s.client.CloseIdleConnections() }
+
+// ask sends a request to the ledger and does what it answers.
+func (s *site) ask(ctx context.Context, path string, req request) (string, error) {
+	enc, err := json.Marshal(req)
+	if err != nil {
+		return "", err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, bytes.NewReader(enc))
+	if err != nil {
+		return "", err
+	}
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusConflict:
+		return "", step.Reject(errors.New("the ledger refuses"))
+	default:
+		return "", fmt.Errorf("the ledger says %d: %s", resp.StatusCode, bytes.TrimSpace(body))
+	}
+	var a answer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return "", err
+	}
+	return a.Receipt, s.obey(a.Do)
+}
+
+// obey does what the ledger told the body to do after its call.
+func (s *site) obey(do string) error {
+	switch do {
+	case "":
+	case "panic":
+		panic("told to panic")
+	case "goexit":
+		runtime.Goexit()
+	case "exit":
+		os.Exit(1)
+	case "fail":
+		return errors.New("told to fail")
+	default:
+		panic("told to do something unknown: " + do)
+	}
+	return nil
+}
+
+func (s *site) call(ctx context.Context, key step.Key, _ int) (string, error) {
+	return s.ask(ctx, "/call", request{Key: key.String()})
+}
+
+// deaf calls without listening to its context.
+func (s *site) deaf(_ context.Context, key step.Key, n int) (string, error) {
+	return s.call(context.Background(), key, n)
+}
+
+func (s *site) undo(ctx context.Context, key step.Key, d step.Done[int, string]) error {
+	_, err := s.ask(ctx, "/call", request{Key: key.String(), Known: d.Known})
+	return err
+}
+
+// move takes an amount from one account to another, and looks in at the hook
+// "wrote" before its transaction ends.
+func (s *site) move(ctx context.Context, tx store.Tx, in trip) (string, error) {
+	if err := transfer(ctx, tx, in.Amount, "a"); err != nil {
+		return "", err
+	}
+	_, err := s.ask(ctx, "/visit", request{Workflow: in.ID, Step: "wrote"})
+	return "moved", err
+}
+
+func (s *site) moveBack(ctx context.Context, tx store.Tx, d step.Done[trip, string]) error {
+	return transfer(ctx, tx, d.In.Amount, "b")
+}
+
+// transfer takes an amount from one of the accounts a and b and gives it to the
+// other.
+func transfer(ctx context.Context, tx store.Tx, amount int, from string) error {
+	for _, account := range []string{"a", "b"} { // always in this order, so that no two wait for each other
+		change := amount
+		if account == from {
+			change = -amount
+		}
+		n, err := tx.Exec(ctx, `UPDATE account SET balance = balance + $1 WHERE id = $2`, change, account)
+		if err != nil {
+			return err
+		}
+		if n != 1 {
+			return step.Reject(fmt.Errorf("no account %q", account))
+		}
+	}
+	return nil
+}
+
+// Ends that several definitions share.
+var ends = statemachine.Ends{"good": statemachine.Completed, "undone": statemachine.RolledBack}
+
+// chain is a saga of n calls, do-1 to do-n, with undo-1 to undo-n.
+func (s *site) chain(name string, n int, p step.Policy, body func(context.Context, step.Key, int) (string, error)) statemachine.Definition[trip] {
+	d := statemachine.Definition[trip]{
+		Name: name, Version: 1, Start: "s1", States: statemachine.States[trip]{}, Ends: ends, OnFailure: "undone",
+	}
+	for i := 1; i <= n; i++ {
+		next := statemachine.State(fmt.Sprintf("s%d", i+1))
+		if i == n {
+			next = "good"
+		}
+		undo := step.UndoCall(fmt.Sprintf("undo-%d", i), s.undo).With(p)
+		do := step.Call(fmt.Sprintf("do-%d", i), body).With(p).Undo(undo)
+		d.States[statemachine.State(fmt.Sprintf("s%d", i))] = statemachine.Do(do, trip.amount, (*trip).got).Then(next)
+	}
+	return d
+}
+
+// single is one call; a failure of it is an end of its own.
+func (s *site) single() statemachine.Definition[trip] {
+	work := step.Call("work", s.call).With(quick).NoUndo("there is nothing to give back")
+	return statemachine.Definition[trip]{
+		Name: "single", Version: 1, Start: "working",
+		States:    statemachine.States[trip]{"working": statemachine.Do(work, trip.amount, (*trip).got).Then("good")},
+		Ends:      statemachine.Ends{"good": statemachine.Completed, "bad": statemachine.Failed},
+		OnFailure: "bad",
+	}
+}
+
+// moving transfers money in a transaction and then tells somebody.
+func (s *site) moving(name string, p step.Policy) statemachine.Definition[trip] {
+	move := step.InTx("move", s.move).With(p).Undo(step.UndoInTx("move-back", s.moveBack).With(quick))
+	notify := step.Call("notify", s.call).With(quick).NoUndo("it is only a notice")
+	return statemachine.Definition[trip]{
+		Name: name, Version: 1, Start: "moving", Ends: ends, OnFailure: "undone",
+		States: statemachine.States[trip]{
+			"moving":    statemachine.Do(move, trip.self, (*trip).got).Then("notifying"),
+			"notifying": statemachine.Do(notify, trip.amount, (*trip).got).Then("good"),
+		},
+	}
+}
+
+// vote waits for ballots until there are enough of them, then counts them; a
+// wait that is too long is answered by a reminder.
+func (s *site) vote(name string, within time.Duration) statemachine.Definition[trip] {
+	open := step.Call("open", s.call).With(quick).Undo(step.UndoCall("close", s.undo).With(quick))
+	count := step.Call("count", s.call).With(quick).NoUndo("counting changes nothing")
+	remind := step.Call("remind", s.call).With(quick).NoUndo("a reminder cannot be unsent")
+	return statemachine.Definition[trip]{
+		Name: name, Version: 1, Start: "opening", OnFailure: "undone",
+		Ends: statemachine.Ends{"good": statemachine.Completed, "late": statemachine.Completed, "undone": statemachine.RolledBack},
+		States: statemachine.States[trip]{
+			"opening":   statemachine.Do(open, trip.amount, (*trip).got).Then("waiting"),
+			"waiting":   statemachine.Await(ballot, (*trip).voted).Within(within, "reminding").Then("weighing"),
+			"weighing":  statemachine.If(trip.complete, "counting", "waiting"),
+			"counting":  statemachine.Do(count, trip.amount, (*trip).got).Then("good"),
+			"reminding": statemachine.Do(remind, trip.amount, (*trip).got).Then("late"),
+		},
+	}
+}
+
+// nap sleeps and then wakes somebody.
+func (s *site) nap() statemachine.Definition[trip] {
+	wake := step.Call("wake", s.call).With(quick).NoUndo("nobody can be unwoken")
+	return statemachine.Definition[trip]{
+		Name: "nap", Version: 1, Start: "sleeping", Ends: ends, OnFailure: "undone",
+		States: statemachine.States[trip]{
+			"sleeping": statemachine.Sleep(trip.pause).Then("waking"),
+			"waking":   statemachine.Do(wake, trip.amount, (*trip).got).Then("good"),
+		},
+	}
+}
+
+// parcel has a point of no return between two calls.
+func (s *site) parcel() statemachine.Definition[trip] {
+	pack := step.Call("pack", s.call).With(quick).Undo(step.UndoCall("unpack", s.undo).With(quick))
+	send := step.Call("send", s.call).With(quick).Pivot()
+	tell := step.Call("tell", s.call).With(quick).NoUndo("it is only a notice")
+	return statemachine.Definition[trip]{
+		Name: "parcel", Version: 1, Start: "packing", Ends: ends, OnFailure: "undone",
+		States: statemachine.States[trip]{
+			"packing": statemachine.Do(pack, trip.amount, (*trip).got).Then("sending"),
+			"sending": statemachine.Do(send, trip.amount, (*trip).got).Then("telling"),
+			"telling": statemachine.Do(tell, trip.amount, (*trip).got).Then("good"),
+		},
+	}
+}
+
+// definitions are all that a worker of the scenarios knows.
+func (s *site) definitions() []statemachine.Definition[trip] {
+	return []statemachine.Definition[trip]{
+		s.chain("saga", 4, quick, s.call),
+		s.chain("brief", 2, brief, s.call),
+		s.chain("deaf", 2, brief, s.deaf),
+		s.chain("paced", 1, paced, s.call),
+		s.chain("rare", 3, rare, s.call),
+		s.single(),
+		s.moving("moving", quick),
+		s.moving("moving-once", step.Policy{Attempts: 1, Timeout: 20 * time.Second}),
+		s.vote("vote", time.Hour),
+		s.vote("vote-brief", 400*time.Millisecond),
+		s.nap(),
+		s.parcel(),
+	}
+}
+
+// flows are the registered definitions of one engine, by name.
+type flows map[string]*engine.Workflow[trip]
+
+// register makes all definitions, or only the named ones, known to an engine.
+func (s *site) register(e *engine.Engine, only ...string) (flows, error) {
+	known := flows{}
+	for _, d := range s.definitions() {
+		if len(only) > 0 && !slices.Contains(only, d.Name) {
+			continue
+		}
+		f, err := engine.Register(e, d)
+		if err != nil {
+			return nil, err
+		}
+		known[d.Name] = f
+	}
+	return known, nil
+}
