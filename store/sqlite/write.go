@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pawlhq/pawl/store"
 )
@@ -136,6 +137,7 @@ var writerQueries = []string{
 
 // statements are prepared statements by their text.
 type statements struct {
+	all   atomic.Bool // prepare has succeeded
 	mu    sync.RWMutex
 	byKey map[string]*sql.Stmt
 }
@@ -150,11 +152,15 @@ func (p *statements) get(query string) *sql.Stmt {
 // prepare makes sure that all of the queries are prepared. It must not be
 // called while a transaction holds the only connection of db.
 func (p *statements) prepare(ctx context.Context, db *sql.DB, queries []string) error {
+	if p.all.Load() {
+		return nil
+	}
 	for _, q := range queries {
 		if _, err := p.prepared(ctx, db, q); err != nil {
 			return err
 		}
 	}
+	p.all.Store(true)
 	return nil
 }
 
