@@ -171,26 +171,36 @@ func tailOf(path string) string {
 }
 
 // guardScript waits for the end of its input, then stops the server whose
-// data is in folder $2, if one runs, and removes folder $1.
+// data is in folder $2, if one runs, and removes folder $1. Unless the input says
+// that all is over, it looks again for a while: the process that has been killed may
+// have left an initdb or a postgres behind that was about to begin.
 const guardScript = `
-cat >/dev/null
-pid=$(head -n 1 "$2/postmaster.pid" 2>/dev/null)
-if [ -n "$pid" ]; then
-	kill -QUIT "$pid" 2>/dev/null
-	n=0
-	while kill -0 "$pid" 2>/dev/null && [ "$n" -lt 300 ]; do
-		n=$((n + 1))
-		sleep 0.1
-	done
-	kill -KILL "$pid" 2>/dev/null
-fi
-rm -rf "$1"
+stop() {
+	pid=$(head -n 1 "$2/postmaster.pid" 2>/dev/null)
+	if [ -n "$pid" ]; then
+		kill -QUIT "$pid" 2>/dev/null
+		n=0
+		while kill -0 "$pid" 2>/dev/null && [ "$n" -lt 300 ]; do
+			n=$((n + 1))
+			sleep 0.1
+		done
+		kill -KILL "$pid" 2>/dev/null
+	fi
+	rm -rf "$1"
+}
+said=$(cat)
+stop "$1" "$2"
+[ "$said" = over ] && exit
+for again in 1 2 3 4 5 6 7 8 9 10; do
+	sleep 1
+	[ -e "$1" ] && stop "$1" "$2"
+done
 `
 
 // guard is the process that ends a server when this process is gone.
 type guard struct {
 	cmd  *exec.Cmd
-	pipe io.Closer
+	pipe io.WriteCloser
 }
 
 // newGuard starts the guard of a server. Only this process holds the pipe's
@@ -211,6 +221,7 @@ func newGuard(base, data string) (*guard, error) {
 
 // release lets the guard do its work now, and returns when it is done.
 func (g *guard) release() {
+	_, _ = io.WriteString(g.pipe, "over")
 	_ = g.pipe.Close()
 	// It removes what the caller removes too, so that its failure is no matter.
 	_ = g.cmd.Wait()

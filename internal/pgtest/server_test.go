@@ -139,8 +139,11 @@ func TestProcessThatIgnoresTheSignalIsKilled(t *testing.T) {
 const holdVariable = "PAWL_PGTEST_HOLD"
 
 func holdIfAsked() {
-	if os.Getenv(holdVariable) == "" {
+	switch os.Getenv(holdVariable) {
+	case "":
 		return
+	case "before":
+		holdBeforeTheServer()
 	}
 	server, err := Launch()
 	if err != nil {
@@ -151,13 +154,29 @@ func holdIfAsked() {
 	select {}
 }
 
-// Nothing is left of a server when the process that started it is killed.
-func TestServerDiesWithItsProcess(t *testing.T) {
-	t.Parallel()
+// holdBeforeTheServer only makes the server's folder, with a guard, and waits.
+func holdBeforeTheServer() {
+	base, err := os.MkdirTemp("", "pawl-pg-")
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	if _, err := newGuard(base, filepath.Join(base, "data")); err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	fmt.Println(base, os.Getpid())
+	select {}
+}
+
+// startHolder runs this test binary as something that waits to be killed, and
+// returns it with what it says about itself.
+func startHolder(t *testing.T, how string) (cmd *exec.Cmd, base string, pid int) {
+	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), holdVariable+"=1")
+	cmd = exec.Command(program)
+	cmd.Env = append(os.Environ(), holdVariable+"="+how)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -165,17 +184,41 @@ func TestServerDiesWithItsProcess(t *testing.T) {
 	require.NoError(t, err)
 	base, number, found := strings.Cut(strings.TrimSpace(line), " ")
 	require.True(t, found, line)
-	pid, err := strconv.Atoi(number)
+	pid, err = strconv.Atoi(number)
 	require.NoError(t, err)
+	return cmd, base, pid
+}
+
+// requireRemoved waits until a folder is gone.
+func requireRemoved(t *testing.T, base string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(base)
+		return errors.Is(err, os.ErrNotExist)
+	}, time.Minute, 20*time.Millisecond)
+}
+
+// What an initdb goes on to write after its test process was killed is removed too.
+func TestFolderThatComesBackIsRemoved(t *testing.T) {
+	t.Parallel()
+	cmd, base, _ := startHolder(t, "before")
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+	requireRemoved(t, base)
+	require.NoError(t, os.MkdirAll(filepath.Join(base, "data"), 0o700))
+	requireRemoved(t, base)
+}
+
+// Nothing is left of a server when the process that started it is killed.
+func TestServerDiesWithItsProcess(t *testing.T) {
+	t.Parallel()
+	cmd, base, pid := startHolder(t, "after")
 	require.DirExists(t, filepath.Join(base, "data"))
 	require.NoError(t, syscall.Kill(pid, 0), "the server runs")
 
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
-	require.Eventually(t, func() bool {
-		_, err := os.Stat(base)
-		return errors.Is(err, os.ErrNotExist)
-	}, time.Minute, 20*time.Millisecond)
+	requireRemoved(t, base)
 	require.False(t, runs(pid), "the server still runs")
 }
 
