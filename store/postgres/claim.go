@@ -2,8 +2,8 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -110,8 +110,45 @@ const openMailSQL = `
 const claimedColumns = `
        coalesce(w.wake_at <= statement_timestamp(), false), m.ids, m.kinds, m.names, m.payloads, m.sent_ats`
 
-// Claim goes through the buckets, from one that differs from worker to worker,
-// until it has as many as were asked for.
+// readySQL tells since when the oldest of one bucket may be claimed, without
+// claiming any.
+const readySQL = `
+WITH def AS MATERIALIZED (
+    SELECT d.name, d.version
+    FROM   unnest($2::text[], $3::int[]) AS d(name, version)
+), due AS (
+    SELECT w.id, w.wake_at AS since
+    FROM   def AS d
+           CROSS JOIN LATERAL (
+               SELECT w.id, w.wake_at
+               FROM   {schema}.workflow AS w
+               WHERE  w.bucket = $1 AND w.definition = d.name AND w.version = d.version
+               AND    w.owner IS NULL AND w.wake_at <= statement_timestamp()
+               ORDER  BY w.definition, w.version, w.wake_at
+               LIMIT  $4
+           ) AS w
+), mailed AS (
+    SELECT i.workflow_id AS id, i.sent_at AS since
+    FROM   {schema}.inbox AS i
+           CROSS JOIN LATERAL (
+               SELECT w.definition, w.version
+               FROM   {schema}.workflow AS w
+               WHERE  w.bucket = $1 AND w.id = i.workflow_id
+               AND    w.owner IS NULL AND w.ended_at IS NULL
+               OFFSET 0
+           ) AS w
+    WHERE  i.bucket = $1 AND i.fresh AND i.consumed_at IS NULL
+    AND    EXISTS (SELECT FROM def AS d WHERE d.name = w.definition AND d.version = w.version)
+)
+SELECT min(r.since)
+FROM  (SELECT * FROM due UNION ALL SELECT * FROM mailed) AS r
+GROUP  BY r.id
+ORDER  BY min(r.since)
+LIMIT  $4`
+
+// Claim makes w the owner of what may be claimed, in one round trip. With
+// several buckets it is two: the first learns where the oldest are, so that
+// each bucket gives its share.
 func (s *Store) Claim(ctx context.Context, w store.WorkerID, defs []store.Def, limit int) ([]store.Claimed, error) {
 	if len(defs) == 0 || limit <= 0 {
 		return nil, nil
@@ -125,23 +162,62 @@ func (s *Store) Claim(ctx context.Context, w store.WorkerID, defs []store.Def, l
 	for i, d := range defs {
 		names[i], versions[i] = d.Name, int32(d.Version)
 	}
-	first := int(binary.BigEndian.Uint32(w[12:]) % uint32(buckets))
-	var claimed []store.Claimed
-	for i := range buckets {
-		bucket := int16((first + i) % buckets)
-		err := s.write(ctx, what, statement{
-			sql:  s.sql.claim,
-			args: []any{bucket, uuid(w), names, versions, limit - len(claimed)},
-			read: scan(&claimed, scanClaimed),
-		})
-		if err != nil {
+	shares := []int{limit}
+	if buckets > 1 {
+		if shares, err = s.shares(ctx, what, buckets, names, versions, limit); err != nil {
 			return nil, err
 		}
-		if len(claimed) >= limit {
-			break
+	}
+	var (
+		claimed    []store.Claimed
+		statements []statement
+	)
+	for bucket, share := range shares {
+		if share > 0 {
+			statements = append(statements, statement{
+				sql:  s.sql.claim,
+				args: []any{int16(bucket), uuid(w), names, versions, share},
+				read: scan(&claimed, scanClaimed),
+			})
 		}
 	}
+	if len(statements) == 0 {
+		return nil, nil
+	}
+	if err := s.write(ctx, what, statements...); err != nil {
+		return nil, err
+	}
 	return claimed, nil
+}
+
+// shares tells how many of the oldest that may be claimed lie in each bucket.
+func (s *Store) shares(
+	ctx context.Context, what string, buckets int, names []string, versions []int32, limit int,
+) ([]int, error) {
+	type ready struct {
+		since  time.Time
+		bucket int
+	}
+	var all []ready
+	err := s.lookInBuckets(ctx, what, func(bucket int16) statement {
+		return statement{
+			sql:  s.sql.ready,
+			args: []any{bucket, names, versions, limit},
+			read: scan(&all, func(rows pgx.Rows, r *ready) error {
+				r.bucket = int(bucket)
+				return rows.Scan(&r.since)
+			}),
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b ready) int { return a.since.Compare(b.since) })
+	shares := make([]int, buckets)
+	for _, r := range all[:min(limit, len(all))] {
+		shares[r.bucket]++
+	}
+	return shares, nil
 }
 
 // workflowColumns are the columns of workflow w; scanWorkflow reads them.

@@ -15,12 +15,12 @@ import (
 )
 
 // joinSQL inserts a worker with a lease. Its age is that of its lease: both
-// begin by the database's clock. A second sending of the same changes nothing.
+// begin by the database's clock. An incarnation joins once: a second time is
+// refused.
 const joinSQL = `
 INSERT INTO {schema}.worker (id, host, pid, definitions, started_at, expires_at)
 SELECT $1, $2, $3, $4, c.now, c.now + $5 * interval '1 microsecond'
-FROM  (SELECT clock_timestamp() AS now OFFSET 0) AS c
-ON CONFLICT (id) DO NOTHING`
+FROM  (SELECT clock_timestamp() AS now OFFSET 0) AS c`
 
 // renewSQL lengthens a lease that nobody has buried.
 const renewSQL = `

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,13 +23,13 @@ FROM   {schema}.inbox AS i
 WHERE  i.bucket = $1 AND i.fresh AND i.consumed_at IS NULL AND w.owner = $2
 ORDER  BY i.sent_at, i.message_id`
 
-// Mail returns the fresh messages of workflows that w owns, oldest first in
-// each bucket.
+// Mail returns the fresh messages of workflows that w owns, oldest first.
 func (s *Store) Mail(ctx context.Context, w store.WorkerID) ([]store.Message, error) {
 	var messages []store.Message
 	err := s.lookInBuckets(ctx, "read mail", func(bucket int16) statement {
 		return statement{sql: s.sql.mail, args: []any{bucket, uuid(w)}, read: scan(&messages, scanMessage)}
 	})
+	slices.SortStableFunc(messages, func(a, b store.Message) int { return a.SentAt.Compare(b.SentAt) })
 	return messages, err
 }
 

@@ -36,6 +36,7 @@ var planCases = []planCase{
 	}, ""},
 	{"fence", func(t texts) string { return t.fence }, []string{`Index Scan using workflow_pkey on workflow \w+.*\n\s+Index Cond: \(\(bucket = \$1\) AND \(id = \$2\)\)`}, ""},
 	{"claim", func(t texts) string { return t.claim }, []string{ready, byKey, byPlace}, open},
+	{"ready", func(t texts) string { return t.ready }, []string{ready, byKey}, open},
 	{"mail", func(t texts) string { return t.mail }, []string{byKey}, open},
 	{"load", func(t texts) string { return t.load }, []string{byKey}, ""},
 	{"owned", func(t texts) string { return t.owned }, []string{ofOwner}, ""},

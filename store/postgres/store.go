@@ -166,7 +166,7 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 type texts struct {
 	start, existing                  string
 	commit, fence                    string
-	claim, mail, load, owned         string
+	claim, ready, mail, load, owned  string
 	join, renew, leave, giveBack     string
 	bury, takeover, sweep, forget    string
 	readBack, release                string
@@ -183,7 +183,7 @@ func textsFor(schema string) texts {
 	return texts{
 		start: in(startSQL), existing: in(existingSQL),
 		commit: in(commitSQL), fence: in(fenceSQL),
-		claim: in(claimSQL), mail: in(mailSQL), load: in(loadSQL), owned: in(ownedSQL),
+		claim: in(claimSQL), ready: in(readySQL), mail: in(mailSQL), load: in(loadSQL), owned: in(ownedSQL),
 		join: in(joinSQL), renew: in(renewSQL), leave: in(leaveSQL), giveBack: in(giveBackSQL),
 		bury: in(burySQL), takeover: in(takeoverSQL), sweep: in(sweepSQL), forget: in(forgetSQL),
 		readBack: in(readBackSQL), release: in(releaseSQL),

@@ -147,6 +147,9 @@ FROM   unnest($3::text[]) AS t(id)
 
 // Load returns those of the workflows that w owns.
 func (s *Store) Load(ctx context.Context, w store.WorkerID, ids []string) ([]store.Claimed, error) {
+	if w.IsZero() {
+		return nil, nil
+	}
 	var claimed []store.Claimed
 	err := s.lookAt(ctx, naming("load", len(ids), first(ids)), ids, func(bucket int16, ids []string) statement {
 		return statement{sql: s.sql.load, args: []any{bucket, uuid(w), ids}, read: scan(&claimed, scanClaimed)}
