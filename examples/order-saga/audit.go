@@ -39,6 +39,9 @@ func (s scope) name(kind string, which any) string {
 	return fmt.Sprintf("%s-%s-%v", kind, s.run, which)
 }
 
+// has reports whether an order belongs to the run.
+func (s scope) has(orderID string) bool { return strings.HasPrefix(orderID, s.name("order", "")) }
+
 // newScope returns the scope of a run that begins now.
 func newScope() scope { return scope{strings.ToLower(rand.Text()[:5])} }
 

@@ -29,13 +29,18 @@ func bankCommand(s *settings) *cobra.Command {
 			defer cancel()
 			cfg.File = s.bankPath()
 			if !child {
-				return runBank(ctx, cfg, func(url string) {
+				defer os.Remove(urlFile(cfg.File)) //nolint:errcheck // a stale one is found out by whoever uses it
+				return runBank(ctx, cfg, func(url string) error {
 					fmt.Fprintf(cmd.OutOrStdout(), "bank on %s, file %s\n", url, cfg.File)
+					return announce(cfg.File, url)
 				})
 			}
 			t := newTeller(cmd.OutOrStdout())
 			cfg.OnEffect = func(e bank.Effect) { t.tell(message{Effect: &e}) }
-			return runBank(ctx, cfg, func(url string) { t.tell(message{Ready: &ready{URL: url}}) })
+			return runBank(ctx, cfg, func(url string) error {
+				t.tell(message{Ready: &ready{URL: url}})
+				return nil
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -47,9 +52,8 @@ func bankCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// runBank serves until ctx is done. It leaves its URL beside its file, where
-// workers find it.
-func runBank(ctx context.Context, cfg bank.Config, ready func(url string)) error {
+// runBank serves until ctx is done. It calls ready once it can be called.
+func runBank(ctx context.Context, cfg bank.Config, ready func(url string) error) error {
 	b, err := bank.Open(ctx, cfg)
 	if err != nil {
 		return err
@@ -59,12 +63,9 @@ func runBank(ctx context.Context, cfg bank.Config, ready func(url string)) error
 	if err != nil {
 		return fmt.Errorf("run bank: %w", err)
 	}
-	url := "http://" + listener.Addr().String()
-	if err := announce(cfg.File, url); err != nil {
-		return fmt.Errorf("run bank: %w", err)
+	if err := ready("http://" + listener.Addr().String()); err != nil {
+		return errors.Join(fmt.Errorf("run bank: %w", err), listener.Close())
 	}
-	defer os.Remove(urlFile(cfg.File)) //nolint:errcheck // a stale one is found out by whoever uses it
-	ready(url)
 	return serve(ctx, listener, b)
 }
 
@@ -88,7 +89,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 // urlFile is where a bank leaves its URL.
 func urlFile(bankFile string) string { return bankFile + ".url" }
 
-// announce writes the bank's URL, whole or not at all.
+// announce leaves the bank's URL beside its file, where workers find it.
 func announce(bankFile, url string) error {
 	f, err := os.CreateTemp(filepath.Dir(bankFile), filepath.Base(bankFile)+".url-*")
 	if err != nil {

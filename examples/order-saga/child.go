@@ -31,33 +31,47 @@ type child struct {
 	done  chan struct{} // closed when the process has ended and all it said was heard
 }
 
-// startChild starts a child and returns once it says that it is ready. All else
-// that it says goes to hear, one message at a time.
-func startChild(ctx context.Context, name string, stderr io.Writer, hear func(message), args ...string) (*child, ready, error) {
-	self, err := os.Executable()
-	if err != nil {
+// childConfig is what a child is given beside its arguments.
+type childConfig struct {
+	env    []string // beside this process's own
+	stderr io.Writer
+	hear   func(message) // gets what the child says after its first word, one message at a time
+}
+
+// startChild starts a child and returns once it says that it is ready.
+func startChild(ctx context.Context, name string, cfg childConfig, args ...string) (*child, ready, error) {
+	c := &child{name: name, first: make(chan ready, 1), done: make(chan struct{})}
+	if err := c.start(cfg, args); err != nil {
 		return nil, ready{}, fmt.Errorf("start %s: %w", name, err)
 	}
-	c := &child{name: name, cmd: exec.Command(self, append(args, "--child")...), first: make(chan ready, 1), done: make(chan struct{})}
-	c.cmd.Stderr = stderr
-	c.stdin, err = c.cmd.StdinPipe()
-	if err != nil {
-		return nil, ready{}, fmt.Errorf("start %s: %w", name, err)
-	}
-	stdout, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, ready{}, fmt.Errorf("start %s: %w", name, err)
-	}
-	if err := c.cmd.Start(); err != nil {
-		return nil, ready{}, fmt.Errorf("start %s: %w", name, err)
-	}
-	go c.listen(stdout, hear)
 	r, err := c.awaitReady(ctx)
 	if err != nil {
 		c.kill()
 		return nil, ready{}, fmt.Errorf("start %s: %w", name, err)
 	}
 	return c, r, nil
+}
+
+func (c *child) start(cfg childConfig, args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c.cmd = exec.Command(self, append(args, "--child")...) // ends by its standard input, not by a context
+	c.cmd.Env = append(os.Environ(), cfg.env...)
+	c.cmd.Stderr = cfg.stderr
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	stdout, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return err
+	}
+	go c.listen(stdout, cfg.hear)
+	return nil
 }
 
 // listen hears the child out, then waits for its end.

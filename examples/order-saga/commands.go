@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -12,6 +14,10 @@ import (
 // defaultDatabase is where orders are kept unless --database-url says
 // otherwise.
 const defaultDatabase = "sqlite:./order-saga.db"
+
+// databaseEnv is the environment variable that stands in for --database-url.
+// This program tells its children by it, since everybody can see a flag.
+const databaseEnv = "ORDER_SAGA_DATABASE_URL"
 
 // settings are the flags that more than one command has.
 type settings struct {
@@ -34,7 +40,7 @@ func (s *settings) bankPath() string {
 	if !ok {
 		return "order-saga-bank.db"
 	}
-	return strings.TrimSuffix(path, ".db") + "-bank.db"
+	return strings.TrimSuffix(strings.TrimPrefix(path, "//"), ".db") + "-bank.db"
 }
 
 func rootCommand() *cobra.Command {
@@ -49,7 +55,8 @@ func rootCommand() *cobra.Command {
 			return runTour(cmd.Context(), s.stage(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	root.PersistentFlags().StringVar(&s.databaseURL, "database-url", defaultDatabase, "sqlite:PATH or postgres://…")
+	root.PersistentFlags().StringVar(&s.databaseURL, "database-url", cmp.Or(os.Getenv(databaseEnv), defaultDatabase), "sqlite:PATH or postgres://…; also "+databaseEnv)
+	root.PersistentFlags().Lookup("database-url").DefValue = defaultDatabase // the environment's may hold a password
 	root.PersistentFlags().StringVar(&s.bankFile, "bank-file", "", "the bank's own file (default: beside the SQLite file)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
 	root.CompletionOptions.DisableDefaultCmd = true

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawlhq/pawl/engine/daemon"
 	"github.com/pawlhq/pawl/examples/order-saga/order"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/postgres"
@@ -20,15 +20,19 @@ import (
 // database holds the workflows and the shop's own tables.
 type database struct {
 	store.Store
+	transactions
 
 	// schema holds the tables workflow, step and worker.
 	schema string
-
-	begin func(ctx context.Context, readOnly bool) (transaction, error)
-	close func()
 }
 
-// transaction is one of the shop's own, on either store.
+// transactions opens the shop's own transactions, on either store.
+type transactions interface {
+	begin(ctx context.Context, readOnly bool) (transaction, error)
+	close()
+}
+
+// transaction is one of the shop's own.
 type transaction struct {
 	store.Tx
 	commit, rollback func(context.Context) error
@@ -37,59 +41,28 @@ type transaction struct {
 // openDatabase opens the database of a URL, sqlite:PATH or postgres://…, and
 // brings the schema of the workflows up to date.
 func openDatabase(ctx context.Context, text string) (*database, error) {
-	if path, ok := strings.CutPrefix(text, "sqlite:"); ok {
-		return openSQLite(ctx, path)
+	st, err := daemon.OpenStore(ctx, text, "")
+	if errors.Is(err, store.ErrBadURL) {
+		return nil, fmt.Errorf("%w: --database-url: want sqlite:PATH or postgres://…: %w", errUsage, err)
 	}
-	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
-		return openPostgres(ctx, text)
-	}
-	return nil, fmt.Errorf("%w: --database-url: want sqlite:PATH or postgres://…", errUsage)
-}
-
-func openSQLite(ctx context.Context, path string) (*database, error) {
-	st, err := sqlite.Open(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	begin := func(ctx context.Context, readOnly bool) (transaction, error) {
-		tx, err := st.DB().BeginTx(ctx, &sql.TxOptions{ReadOnly: readOnly})
-		if err != nil {
-			return transaction{}, err
-		}
-		return transaction{
-			Tx:       sqlite.Tx(tx),
-			commit:   func(context.Context) error { return tx.Commit() },
-			rollback: func(context.Context) error { return tx.Rollback() },
-		}, nil
-	}
-	return &database{Store: st, schema: "main", begin: begin, close: func() {}}, nil
-}
-
-func openPostgres(ctx context.Context, text string) (*database, error) {
-	st, err := postgres.Open(ctx, text)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := st.Migrate(ctx); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
+	d := &database{Store: st}
+	if lite, ok := st.(*sqlite.Store); ok {
+		d.transactions, d.schema = sqliteTransactions{lite.DB()}, "main"
+		return d, nil
+	}
 	plain, schema := withoutSchema(text)
 	pool, err := pgxpool.New(ctx, plain)
-	if err != nil {
+	if err != nil { // its text may hold the URL
 		return nil, errors.Join(store.ErrBadURL, st.Close())
 	}
-	begin := func(ctx context.Context, readOnly bool) (transaction, error) {
-		opts := pgx.TxOptions{}
-		if readOnly {
-			opts = pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}
-		}
-		tx, err := pool.BeginTx(ctx, opts)
-		if err != nil {
-			return transaction{}, err
-		}
-		return transaction{Tx: postgres.Tx(tx), commit: tx.Commit, rollback: tx.Rollback}, nil
-	}
-	return &database{Store: st, schema: schema, begin: begin, close: pool.Close}, nil
+	d.transactions, d.schema = postgresTransactions{pool}, schema
+	return d, nil
 }
 
 // withoutSchema takes the name of the workflows' schema, which is pawl's own
@@ -106,9 +79,18 @@ func withoutSchema(text string) (plain, schema string) {
 	return u.String(), schema
 }
 
+// describe names a database without what may be a secret in its URL.
+func describe(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return text
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}
+
 // Close closes all connections.
 func (d *database) Close() error {
-	d.close()
+	d.transactions.close()
 	return d.Store.Close()
 }
 
@@ -154,3 +136,35 @@ func (d *database) prepare(ctx context.Context, stock map[string]int) error {
 		return nil
 	})
 }
+
+type sqliteTransactions struct{ db *sql.DB }
+
+func (t sqliteTransactions) begin(ctx context.Context, readOnly bool) (transaction, error) {
+	tx, err := t.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: readOnly})
+	if err != nil {
+		return transaction{}, err
+	}
+	return transaction{
+		Tx:       sqlite.Tx(tx),
+		commit:   func(context.Context) error { return tx.Commit() },
+		rollback: func(context.Context) error { return tx.Rollback() },
+	}, nil
+}
+
+func (t sqliteTransactions) close() {} // the store closes its pool
+
+type postgresTransactions struct{ pool *pgxpool.Pool }
+
+func (t postgresTransactions) begin(ctx context.Context, readOnly bool) (transaction, error) {
+	opts := pgx.TxOptions{}
+	if readOnly {
+		opts = pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}
+	}
+	tx, err := t.pool.BeginTx(ctx, opts)
+	if err != nil {
+		return transaction{}, err
+	}
+	return transaction{Tx: postgres.Tx(tx), commit: tx.Commit, rollback: tx.Rollback}, nil
+}
+
+func (t postgresTransactions) close() { t.pool.Close() }

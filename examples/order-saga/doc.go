@@ -34,6 +34,11 @@
 // owned when it died and that went on afterwards. If a figure is wrong the line
 // ends in FAILED, the lines before it name the orders, and the exit code is 1.
 //
+// # Exit codes
+//
+// 0 if all went well, 1 if something failed or the audit did, 2 if the program
+// was called in a way that it does not understand.
+//
 // # Reading the source
 //
 // Begin with order/workflow.go, then order/shop.go and order/stock.go: that is

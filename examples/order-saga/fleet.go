@@ -37,7 +37,7 @@ type stage struct {
 // startBank starts the bank with its own flags. hear gets what it says.
 func (f *fleet) startBank(ctx context.Context, hear func(message), flags ...string) error {
 	args := append([]string{"bank", "--bank-file", f.stage.bankFile}, flags...)
-	c, r, err := startChild(ctx, "bank", f.stderr, hear, args...)
+	c, r, err := startChild(ctx, "bank", f.how(hear), args...)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func (f *fleet) startWorker(ctx context.Context, flags ...string) (*child, error
 	name := f.scope.name("worker", f.count)
 	f.mu.Unlock()
 
-	args := append([]string{"worker", "--name", name, "--database-url", f.stage.databaseURL, "--bank-url", f.bankAt}, flags...)
-	c, _, err := startChild(ctx, name, f.stderr, f.hear, args...)
+	args := append([]string{"worker", "--name", name, "--bank-url", f.bankAt}, flags...)
+	c, _, err := startChild(ctx, name, f.how(f.hear), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +61,11 @@ func (f *fleet) startWorker(ctx context.Context, flags ...string) (*child, error
 	defer f.mu.Unlock()
 	f.alive = append(f.alive, c)
 	return c, nil
+}
+
+// how says how the fleet's processes are to be started.
+func (f *fleet) how(hear func(message)) childConfig {
+	return childConfig{env: []string{databaseEnv + "=" + f.stage.databaseURL}, stderr: f.stderr, hear: hear}
 }
 
 // workers returns the workers that were not killed, the oldest first.

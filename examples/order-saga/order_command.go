@@ -26,6 +26,9 @@ func orderCommand(s *settings) *cobra.Command {
 		Short: "Place an order and wait for its end; a worker and the bank must be running",
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.total == "" {
+				return fmt.Errorf("%w: --total is missing", errUsage)
+			}
 			cents, err := parseMoney(f.total)
 			if err != nil {
 				return err
@@ -41,7 +44,6 @@ func orderCommand(s *settings) *cobra.Command {
 	fl.StringVar(&f.order.Card, "card", "4242", "fail-before, fail-after, drop-reply, silent and declined are trouble")
 	fl.StringVar(&f.order.Address, "address", "12 Harbour Road", fmt.Sprintf("where to; no courier goes to %q", order.Nowhere))
 	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long to wait for the end")
-	_ = cmd.MarkFlagRequired("total") // the flag is there: it was made above
 	return cmd
 }
 
@@ -65,16 +67,29 @@ func placeOrder(cmd *cobra.Command, s *settings, f orderFlags) error {
 	defer cancel()
 	end, err := c.orders.Wait(waiting, f.order.ID)
 	if errors.Is(err, context.DeadlineExceeded) {
-		why, err := c.eng.Why(ctx, f.order.ID)
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("order %s has not ended after %v: %s", f.order.ID, f.wait, why)
+		return notEnded(ctx, c, f)
 	}
 	if err != nil {
 		return err
 	}
 	return printOrder(ctx, c, p, end)
+}
+
+// notEnded is the error that says why an order has not ended, and what helps.
+func notEnded(ctx context.Context, c *client, f orderFlags) error {
+	why, err := c.eng.Why(ctx, f.order.ID)
+	if err != nil {
+		return err
+	}
+	now, err := c.orders.Get(ctx, f.order.ID)
+	if err != nil {
+		return err
+	}
+	help := ""
+	if now.Awaits == order.Approval.Name {
+		help = fmt.Sprintf(`; approve it: go run ./cmd/workerd workflow signal %s %s --input '{"approved":true,"by":"you"}' --database-url …`, now.ID, now.Awaits)
+	}
+	return fmt.Errorf("order %s has not ended after %v: %s%s", now.ID, f.wait, why, help)
 }
 
 // printOrder prints the recorded steps of an order that has ended.

@@ -58,7 +58,7 @@ func (t *tour) order(n int) order.Order {
 // hear takes up what a worker says.
 func (t *tour) hear(m message) {
 	switch {
-	case m.Step != nil:
+	case m.Step != nil && t.scope.has(m.Step.WorkflowID): // there may be orders of earlier runs to finish
 		t.print.step(*m.Step)
 	case m.Stalled != nil:
 		t.stalls <- *m.Stalled
@@ -107,11 +107,9 @@ func (t *tour) isTakenOver(ctx context.Context, first *child) error {
 	if _, err := t.client.place(ctx, o); err != nil {
 		return err
 	}
-	var before stalled
-	select {
-	case before = <-t.stalls:
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the charge of %s: %w", o.ID, context.Cause(ctx))
+	before, err := t.awaitStall(ctx, o.ID)
+	if err != nil {
+		return err
 	}
 	if err := t.fleet.kill(ctx, first); err != nil {
 		return err
@@ -127,6 +125,27 @@ func (t *tour) isTakenOver(ctx context.Context, first *child) error {
 		return err
 	}
 	return t.sayWhatTheBankSaw(ctx, before.Key)
+}
+
+// awaitStall waits until the worker holds still with the bank's answer in its
+// hands.
+func (t *tour) awaitStall(ctx context.Context, id string) (stalled, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := t.client.orders.Wait(ctx, id)
+		ended <- err
+	}()
+	select {
+	case s := <-t.stalls:
+		return s, nil
+	case err := <-ended:
+		if err != nil {
+			return stalled{}, err
+		}
+		return stalled{}, fmt.Errorf("%s was finished by another worker: stop the workers that run on this database", id)
+	}
 }
 
 // see places an order and waits for its end.
@@ -208,15 +227,6 @@ func (t *tour) audit(ctx context.Context, st stage) error {
 	}
 	a.expect(a.kills == 1 && a.takeovers == 1 && a.caught == 1,
 		"one worker was to be killed between a charge and its commit, and its order taken over")
-	t.print.say("")
+	t.print.say("\nThe same to hundreds of orders at once: go run ./examples/order-saga chaos\n")
 	return a.print(t.print.out)
-}
-
-// describe names a database without the password in its URL.
-func describe(databaseURL string) string {
-	u, err := url.Parse(databaseURL)
-	if err != nil {
-		return "(a URL that cannot be parsed)"
-	}
-	return u.Redacted()
 }

@@ -58,8 +58,9 @@ func (b *HTTPBank) post(ctx context.Context, path string, key step.Key, in, out 
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", b.Caller)
 	req.Header.Set("Idempotency-Key", key.Header())
-	// Without a way to read the body again net/http sends a request once: it is
-	// the workflow that repeats it, and counts.
+	// Of its own accord net/http repeats a request that has an Idempotency-Key and
+	// a body that it can read again. It is the workflow that repeats it, and
+	// counts.
 	req.GetBody = nil
 	resp, err := b.client().Do(req)
 	if err != nil {
