@@ -45,6 +45,13 @@ func (t *bodyTx) bound(ctx context.Context) context.Context {
 	return ctx
 }
 
+// over reports whether the limit has passed. It asks the clock: the contexts
+// that end with the limit do so one after the other.
+func (t *bodyTx) over() bool {
+	deadline, _ := t.limit.Deadline()
+	return !time.Now().Before(deadline)
+}
+
 // note keeps an error that asks for another try, should the body swallow it.
 func (t *bodyTx) note(err error) error {
 	if err != nil && t.asked == nil && retryable(err) {

@@ -157,7 +157,7 @@ func (f *fenced) run(
 // asked for another try or ended the transaction at its limit.
 func (f *fenced) bodyFailed(err error, tx *bodyTx) error {
 	switch {
-	case overLimit(err):
+	case overLimit(err), tx.over() && f.conn.IsClosed():
 		return fmt.Errorf("%s: %w: %w", f.what, errOverLimit, err)
 	case tx.limit.Err() != nil:
 		return err
@@ -171,6 +171,8 @@ func (f *fenced) bodyFailed(err error, tx *bodyTx) error {
 // the same.
 func (f *fenced) fit(ctx context.Context, tx *bodyTx) error {
 	switch {
+	case tx.over():
+		return errOverLimit
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case tx.asked != nil:
