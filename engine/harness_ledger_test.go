@@ -38,9 +38,10 @@ type ledger struct {
 type row struct {
 	key, workflow, step string
 	calls               int
-	serial              int    // the order of the effects; 0 for none
-	receipt             string // the first answer
-	known               bool   // an undo: the outcome of what it undoes was known
+	first               time.Time // when it was called first
+	serial              int       // the order of the effects; 0 for none
+	receipt             string    // the first answer
+	known               bool      // an undo: the outcome of what it undoes was known
 }
 
 // act is what one call meets.
@@ -177,7 +178,7 @@ func (l *ledger) take(req request) (act, string) {
 	a := l.scripted(req.Workflow + "/" + req.Step)
 	r := l.rows[req.Key]
 	if r == nil {
-		r = &row{key: req.Key, workflow: req.Workflow, step: req.Step}
+		r = &row{key: req.Key, workflow: req.Workflow, step: req.Step, first: time.Now()}
 		l.rows[req.Key] = r
 	}
 	r.calls++

@@ -349,6 +349,16 @@ func (w *world) leaseOver(worker string) {
 	}
 }
 
+// due lets the time come now that a workflow waits for.
+func (w *world) due(id string) {
+	w.Helper()
+	if w.isPostgres() {
+		w.exec(`UPDATE pawl.workflow SET wake_at = now() WHERE id = $1`, id)
+	} else {
+		w.exec(`UPDATE workflow SET wake_at = $2 WHERE id = $1`, id, time.Now().UnixMicro())
+	}
+}
+
 // testLabel names the label by which the goroutines of a test are known.
 const testLabel = "scenario"
 
