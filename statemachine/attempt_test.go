@@ -327,6 +327,7 @@ func TestEventsThatDoNotFit(t *testing.T) {
 		"not started":         {},
 		"a pause":             {State: charging, Phase: Waiting, Mark: first("charge-card")},
 		"a wait":              {State: approving, Phase: Waiting, Awaits: "approval"},
+		"a mark in a wait":    {State: approving, Phase: Waiting, Awaits: "approval", Mark: first("charge-card")},
 		"another state":       {State: reserving, Phase: Running, Mark: first("charge-card")},
 		"an unknown state":    {State: "packing", Phase: Running, Mark: first("pack")},
 		"an undo, not begun":  {State: charging, Phase: RollingBack, End: cancelled},
@@ -341,7 +342,7 @@ func TestEventsThatDoNotFit(t *testing.T) {
 			require.ErrorIs(t, p.refuses(e), ErrUnexpected, "%T in %s", e, name)
 		}
 	}
-	for _, name := range []string{"not started", "another state", "an unknown state", "a step as an undo", "an undo as a step", "a phase from beyond"} {
+	for _, name := range []string{"not started", "a mark in a wait", "another state", "an unknown state", "a step as an undo", "an undo as a step", "a phase from beyond"} {
 		p := &play{TB: t, m: m, c: cursors[name]}
 		require.ErrorIs(t, p.refuses(Resumed{}), ErrUnexpected, name)
 	}

@@ -111,7 +111,7 @@ func TestRandomStories(t *testing.T) {
 	chance := rand.NewChaCha8([32]byte{})
 	story := make([]byte, 200)
 	for _, m := range fuzzMachines(t) {
-		for i := range 60 {
+		for i := range 25 {
 			_, err := chance.Read(story)
 			require.NoError(t, err)
 			tellAll(t, m, i%2 == 0, story)

@@ -151,7 +151,6 @@ func (p *play) at(phase Phase, state State, mark Mark) {
 // next calls Next twice and proves that it is a function: equal answers, and
 // nothing that the given cursor refers to is changed.
 func next(t testing.TB, m *Machine, c Cursor, e Event) (Cursor, []Command, error) {
-	t.Helper()
 	before := text(c)
 	c1, cmds, err := m.Next(c, e)
 	c2, again, err2 := m.Next(c, e)

@@ -1,6 +1,7 @@
 package statemachine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -70,13 +71,15 @@ func (w world) crash(t testing.TB) world {
 // after is the world after an event, or false if it does not take it.
 func (w world) after(t testing.TB, m *Machine, e Event) (world, bool) {
 	c := w.c
-	got, cmds, err := next(t, m, c, e)
+	got, cmds, err := m.Next(c, e)
 	if err == ErrNeedsPast {
 		c.Past, c.PastKnown = past(w.records), true
-		got, cmds, err = next(t, m, c, e)
+		got, cmds, err = m.Next(c, e)
 	}
 	if err != nil {
-		require.ErrorIs(t, err, ErrUnexpected, "%T", e)
+		if !errors.Is(err, ErrUnexpected) {
+			require.NoError(t, err, "%T", e)
+		}
 		return w, false
 	}
 	to := world{got, slices.Clone(w.records)}
@@ -85,7 +88,9 @@ func (w world) after(t testing.TB, m *Machine, e Event) (world, bool) {
 		case Record:
 			to.records = append(to.records, cmd)
 		case RunStep, Wake:
-			require.Equal(t, len(cmds)-1, i, "%T is the last command", cmd)
+			if i != len(cmds)-1 {
+				require.Fail(t, "not the last command", "%T", cmd)
+			}
 		}
 	}
 	return to, true
@@ -202,7 +207,9 @@ func requireStep(t testing.TB, from, to world) {
 		require.Contains(t, []Phase{RollingBack, Held, Ended}, to.c.Phase, "no way back from a rollback")
 		require.Equal(t, from.c.Cause, to.c.Cause, "no second rollback")
 	}
-	require.False(t, from.c.Pivoted && !to.c.Pivoted, "a pivot stays passed")
+	if from.c.Pivoted {
+		require.True(t, to.c.Pivoted, "a pivot stays passed")
+	}
 }
 
 // requireSound proves what must hold of each world.

@@ -108,6 +108,8 @@ func TestAwait(t *testing.T) {
 	p.at(Waiting, approving, Mark{})
 	require.Equal(t, "approval", p.c.Awaits)
 	wants(t, cmds[1:], Wake{48 * time.Hour})
+	require.Empty(t, p.take(Resumed{}), "nothing to take up before the signal")
+	p.at(Waiting, approving, Mark{})
 
 	cmds = p.take(Signalled{Name: "approval", Payload: []byte("true")})
 	p.at(Running, shipping, first("print-label"))
@@ -142,6 +144,18 @@ func TestSignalThatDoesNotFit(t *testing.T) {
 	}
 	p.take(Signalled{Name: "approval", Payload: []byte("true")})
 	require.ErrorIs(t, p.refuses(Signalled{Name: "approval", Payload: []byte("true")}), ErrUnexpected, "after the wait")
+}
+
+// TestSignalMustBeTheOneOfTheStateAndOfTheCursor: they disagree only if the
+// cursor is another definition's.
+func TestSignalMustBeTheOneOfTheStateAndOfTheCursor(t *testing.T) {
+	t.Parallel()
+	p := begin(t, compile(t, orderSaga()), big)
+	p.done(`"s"`, `"p"`)
+	p.c.Awaits = "consent"
+	for _, name := range []string{"approval", "consent"} {
+		require.ErrorIs(t, p.refuses(Signalled{Name: name, Payload: []byte("true")}), ErrUnexpected, name)
+	}
 }
 
 // TestTimeout: the late edge may lead to a rollback, whose cause it is, or to
