@@ -51,12 +51,11 @@ func parseDatabase(text, schema string) (database, error) {
 
 func parseSQLite(path, schema string) (database, error) {
 	rest, slashes := strings.CutPrefix(path, "//")
-	first, _, _ := strings.Cut(rest, "/")
-	_, afterColon, colon := strings.Cut(first, ":")
+	_, behind, _ := strings.Cut(rest, ":")
 	switch {
 	case schema != "":
 		return database{}, fmt.Errorf("%w: SQLite has no schemas, leave out --schema", store.ErrBadSchemaName)
-	case slashes && strings.Contains(rest, "@"), colon && strings.Contains(afterColon, "@"):
+	case slashes && strings.Contains(rest, "@"), strings.Contains(behind, "@"):
 		return database{}, fmt.Errorf("%w: SQLite has no users and no passwords", store.ErrBadURL)
 	case strings.Contains(rest, "?"):
 		return database{}, fmt.Errorf("%w: options after a SQLite path are not understood", store.ErrBadURL)

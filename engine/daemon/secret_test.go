@@ -47,6 +47,7 @@ var malformed = []string{
 	"host=localhost port=1 password='" + secret + " 1'",
 	"sqlite://ann:" + secret + "@localhost:1/orders",
 	"sqlite:ann:" + secret + "@localhost:1/orders",
+	"sqlite:/:" + secret + "@localhost:1/orders",
 	"sqlite://ann:1/" + secret + "@localhost:1/orders",
 	"jdbc:postgresql://ann:" + secret + "@localhost:1/orders",
 	" postgres://ann:" + secret + "@localhost:1/orders",
@@ -162,6 +163,9 @@ func FuzzOpenStore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, before, after string) {
 		if !strings.HasSuffix(before, ":") && !strings.HasSuffix(before, "assword=") {
 			before += ":"
+		}
+		if before == "sqlite:" {
+			t.Skip("what follows is a path")
 		}
 		if strings.HasSuffix(before, ":") && !strings.Contains(after, "@") {
 			after += "@h/db" // else it is no password
