@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/store"
 )
@@ -44,10 +46,11 @@ var errOverLimit = fmt.Errorf("the transaction took longer than its limit: %w", 
 // that somebody else keeps locked for a second makes it store.ErrBusy.
 //
 // The transaction ends with limit, an error that is a
-// [context.DeadlineExceeded], whichever notices first: the context, or the
-// server by its timeouts, which are what ends it for a process that is paused.
-// The server counts each statement and each idle moment by itself before
-// PostgreSQL 17, and the transaction as a whole from then on.
+// [context.DeadlineExceeded], whichever notices first. In a process that runs,
+// the connection is cut even if the body does not heed its context; for one
+// that is paused, the server's timeouts do it. Before PostgreSQL 17 the server
+// counts each statement and each idle moment by itself, from then on the
+// transaction as a whole.
 func (s *Store) CommitTx(
 	ctx context.Context, w store.WorkerID, g store.Guard, limit time.Duration,
 	body func(context.Context, store.Tx) (store.Transition, error),
@@ -64,16 +67,35 @@ func (s *Store) CommitTx(
 	if err != nil {
 		return store.Lost, translate(what, err, unsent)
 	}
-	defer conn.Release()
-
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errOverLimit)
 	defer cancel()
+	own := &lent{conn: conn}
+	defer own.giveBack()
+	defer context.AfterFunc(limited, own.tear)()
+
 	run := &fenced{s: s, w: w, g: g, bucket: bucketOf(g.ID, buckets), conn: conn.Conn(), what: what}
 	verdict, err := run.do(limited, limit, body)
 	if err != nil {
 		rollback(ctx, run.conn)
 	}
 	return verdict, err
+}
+
+// lent is a connection of the pool in the hands of a body, which may not give
+// it back: it may not heed its context.
+type lent struct {
+	conn *pgxpool.Conn
+	once sync.Once
+}
+
+// giveBack returns the connection to the pool.
+func (l *lent) giveBack() { l.once.Do(l.conn.Release) }
+
+// tear takes the connection away from the pool, which may open another in its
+// place, and cuts it: the server rolls back at once, and whoever still uses
+// the connection gets an error.
+func (l *lent) tear() {
+	l.once.Do(func() { _ = l.conn.Hijack().PgConn().Conn().Close() })
 }
 
 // fenced is one CommitTx under way.

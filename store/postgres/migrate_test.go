@@ -1,13 +1,8 @@
 package postgres
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,63 +10,23 @@ import (
 	"github.com/pawlhq/pawl/internal/pgtest"
 )
 
-// migratorURL, when set, makes the test binary a migrator: it says "ready",
-// waits for a line, migrates, and says what it applied.
-const migratorURL = "PAWL_TEST_MIGRATOR_URL"
-
-func TestMain(m *testing.M) {
-	if url := os.Getenv(migratorURL); url != "" {
-		os.Exit(migrator(url))
-	}
-	pgtest.Main(m)
-}
-
-// migrator is the main program of a migrating process.
-func migrator(url string) int {
+// migrator is a process that migrates once it is told to, and says how many
+// migrations it applied.
+func migrator(url string) string {
 	ctx := context.Background()
 	s, err := Open(ctx, url, WithPool(1))
-	if err == nil {
-		fmt.Println("ready")
-		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-		applied, failed := s.Migrate(ctx)
-		if err = failed; err == nil {
-			if err = s.Check(ctx); err == nil {
-				fmt.Println("applied", len(applied))
-				return 0
-			}
-		}
+	if err != nil {
+		return "failed " + err.Error()
 	}
-	fmt.Println("failed", err)
-	return 1
-}
-
-// process is a migrating process.
-type process struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
-
-// startMigrator starts a process and waits until it stands at the barrier.
-func startMigrator(t *testing.T, url string) *process {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), migratorURL+"="+url)
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	cmd.Stderr = os.Stderr
-	require.NoError(t, cmd.Start())
-	p := &process{cmd: cmd, in: in, out: bufio.NewReader(out)}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	require.Equal(t, "ready", p.line())
-	return p
-}
-
-// line reads the next line that the process says; "" at its end.
-func (p *process) line() string {
-	line, _ := p.out.ReadString('\n')
-	return strings.TrimSpace(line)
+	standReady()
+	applied, err := s.Migrate(ctx)
+	if err == nil {
+		err = s.Check(ctx)
+	}
+	if err != nil {
+		return "failed " + err.Error()
+	}
+	return fmt.Sprint("applied ", len(applied))
 }
 
 // TestProcessesMigrateAtOnce lets ten processes migrate an empty database from
@@ -84,12 +39,11 @@ func TestProcessesMigrateAtOnce(t *testing.T) {
 		url := pgtest.URL(t)
 		all := make([]*process, processes)
 		for i := range all {
-			all[i] = startMigrator(t, url)
+			all[i] = startProcess(t, "migrator", url)
 		}
 		victim := all[(round*7)%processes]
 		for _, p := range all {
-			_, err := io.WriteString(p.in, "go\n")
-			require.NoError(t, err)
+			p.goOn(t)
 			if p == victim {
 				require.NoError(t, p.cmd.Process.Kill())
 			}
