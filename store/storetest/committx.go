@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -244,6 +245,8 @@ func txOverstays(e *env) {
 	w := e.worker()
 	wf := e.startAs(w, "a", pending(charge, never))
 	begun, resume, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	goOn := sync.OnceFunc(func() { close(resume) })
+	defer goOn()
 	go func() {
 		_, err := e.st.CommitTx(e.ctx, w, guard(wf), 300*time.Millisecond, func(_ context.Context, tx store.Tx) (store.Transition, error) {
 			err := l.add(tx, "a", 5)
@@ -258,7 +261,7 @@ func txOverstays(e *env) {
 		return e.st.Commit(e.ctx, w, []store.Transition{{Guard: guard(wf), Place: waiting(never)}})
 	})
 	require.Equal(e, []store.Verdict{store.Applied}, vs)
-	close(resume)
+	goOn()
 	require.Error(e, <-ended)
 	l.requireRows(0)
 	require.Equal(e, store.Waiting, e.get("a").Status)

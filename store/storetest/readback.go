@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,8 @@ func readBackWaits(e *env) {
 	w := e.worker()
 	wf := e.startAs(w, "a", pending(charge, never))
 	begun, finish := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(finish) })
+	defer goOn()
 	committed := make(chan error, 1)
 	go func() {
 		_, err := e.commitTx(w, wf, func(context.Context, store.Tx) (store.Transition, error) {
@@ -62,7 +65,7 @@ func readBackWaits(e *env) {
 		got <- ps
 	case <-time.After(200 * time.Millisecond):
 	}
-	close(finish)
+	goOn()
 	require.NoError(e, <-committed)
 	require.Equal(e, []store.Position{{ID: "a", Revision: 2, Owner: w}}, <-got)
 }
