@@ -25,15 +25,20 @@ type Key struct{ text string }
 // workflow. The same arguments always give the same key. Groups count from 1.
 //
 // A workflow id that would make the key longer than [MaxKeyBytes] is replaced
-// by its SHA-256, so that equal ids still give equal keys.
+// by its SHA-256, so that equal ids still give equal keys. An id that looks like
+// such a replacement is replaced too, so that nobody can choose an id that
+// shares its keys with another.
 func NewKey(workflowID, step string, group int) Key {
 	tail := "/" + step + "/" + strconv.Itoa(group)
-	if len(workflowID)+len(tail) > MaxKeyBytes {
+	if len(workflowID)+len(tail) > MaxKeyBytes || strings.HasPrefix(workflowID, hashed) {
 		sum := sha256.Sum256([]byte(workflowID))
-		workflowID = "sha256:" + hex.EncodeToString(sum[:])
+		workflowID = hashed + hex.EncodeToString(sum[:])
 	}
 	return Key{workflowID + tail}
 }
+
+// hashed marks a workflow id that was replaced by its hash.
+const hashed = "sha256:"
 
 // ParseKey reads a key back from its text. It returns [ErrBadKey] if the text
 // does not end in a step name and a group. The split is made from the right,

@@ -65,9 +65,12 @@ func (p Policy) Exhausted(failures int) bool {
 // answer depends on nothing else.
 func (p Policy) Pause(failures int, chance float64) time.Duration {
 	b := p.Backoff
-	pause := float64(or(b.First, DefaultFirst)) * math.Pow(or(b.Factor, DefaultFactor), float64(max(failures, 1)-1))
-	pause = min(pause, float64(or(b.Max, DefaultMax)))
-	return time.Duration(pause * (1 - max(or(b.Jitter, DefaultJitter), 0)*chance))
+	pause := or(b.Max, DefaultMax)
+	grown := float64(or(b.First, DefaultFirst)) * math.Pow(or(b.Factor, DefaultFactor), float64(max(failures, 1)-1))
+	if grown < float64(pause) {
+		pause = time.Duration(grown)
+	}
+	return pause - time.Duration(float64(pause)*max(or(b.Jitter, DefaultJitter), 0)*chance)
 }
 
 // AttemptTimeout returns how long one attempt may take; zero means no limit.

@@ -78,46 +78,49 @@ type Undoes struct {
 	Known   bool
 }
 
-func erase[In, Out any](name string, fn func(context.Context, Env, In) (Out, error)) Body {
+// The functions below take the types away from the user's bodies. They name the
+// step as its key does, which holds under another name ([Step.As]) too.
+
+func erase[In, Out any](fn func(context.Context, Env, In) (Out, error)) Body {
 	return func(ctx context.Context, env Env, in []byte) ([]byte, error) {
 		var v In
 		if err := json.Unmarshal(in, &v); err != nil {
-			return nil, Reject(fmt.Errorf("decode input of step %s: %w", name, err))
+			return nil, Reject(fmt.Errorf("decode input of step %s: %w", env.Key.Step(), err))
 		}
 		out, err := fn(ctx, env, v)
 		if err != nil {
 			return nil, err
 		}
-		return encodeResult(name, out)
+		return encodeResult(env.Key, out)
 	}
 }
 
-func eraseUndo[In, Out any](name string, fn func(context.Context, Env, Done[In, Out]) error) Body {
+func eraseUndo[In, Out any](fn func(context.Context, Env, Done[In, Out]) error) Body {
 	return func(ctx context.Context, env Env, _ []byte) ([]byte, error) {
 		d := Done[In, Out]{Key: env.Undoes.Key, Known: env.Undoes.Known}
 		if err := json.Unmarshal(env.Undoes.In, &d.In); err != nil {
-			return nil, Reject(fmt.Errorf("decode input for undo %s: %w", name, err))
+			return nil, Reject(fmt.Errorf("decode input for undo %s: %w", env.Key.Step(), err))
 		}
 		if d.Known {
 			if err := json.Unmarshal(env.Undoes.Out, &d.Out); err != nil {
-				return nil, Reject(fmt.Errorf("decode result for undo %s: %w", name, err))
+				return nil, Reject(fmt.Errorf("decode result for undo %s: %w", env.Key.Step(), err))
 			}
 		}
 		return nil, fn(ctx, env, d)
 	}
 }
 
-func eraseProbe[In, Out any](name string, fn func(context.Context, Key, In) (Out, Applied, error)) Question {
+func eraseProbe[In, Out any](fn func(context.Context, Key, In) (Out, Applied, error)) Question {
 	return func(ctx context.Context, key Key, in []byte) ([]byte, Applied, error) {
 		var v In
 		if err := json.Unmarshal(in, &v); err != nil {
-			return nil, StillUnknown, fmt.Errorf("decode input for probe of %s: %w", name, err)
+			return nil, StillUnknown, fmt.Errorf("decode input for probe of %s: %w", key.Step(), err)
 		}
 		out, applied, err := fn(ctx, key, v)
 		if err != nil || applied != Happened {
 			return nil, applied, err
 		}
-		enc, err := encodeResult(name, out)
+		enc, err := encodeResult(key, out)
 		return enc, applied, err
 	}
 }
@@ -125,10 +128,10 @@ func eraseProbe[In, Out any](name string, fn func(context.Context, Key, In) (Out
 // encodeResult turns a body's result into bytes. A result that cannot be
 // encoded is an [ErrEncode]: the effect has happened, and trying again would
 // give the same result, so the engine must not treat it as a plain failure.
-func encodeResult[Out any](name string, out Out) ([]byte, error) {
+func encodeResult[Out any](key Key, out Out) ([]byte, error) {
 	enc, err := json.Marshal(out)
 	if err != nil {
-		return nil, fmt.Errorf("%w of step %s: %w", ErrEncode, name, err)
+		return nil, fmt.Errorf("%w of step %s: %w", ErrEncode, key.Step(), err)
 	}
 	return enc, nil
 }

@@ -15,6 +15,9 @@ type Step[In, Out any] struct{ spec Spec }
 // Func defines a step that is safe to repeat as it stands, such as a
 // computation or a read. It may run more than once.
 func Func[In, Out any](name string, fn func(context.Context, In) (Out, error)) Step[In, Out] {
+	if fn == nil {
+		return noBody[In, Out](name, KindFunc)
+	}
 	return newStep(name, KindFunc, nil, func(ctx context.Context, _ Env, in In) (Out, error) { return fn(ctx, in) })
 }
 
@@ -22,6 +25,9 @@ func Func[In, Out any](name string, fn func(context.Context, In) (Out, error)) S
 // always with the same [Key], which the body passes on as that system's
 // idempotency key.
 func Call[In, Out any](name string, fn func(context.Context, Key, In) (Out, error)) Step[In, Out] {
+	if fn == nil {
+		return noBody[In, Out](name, KindCall)
+	}
 	return newStep(name, KindCall, nil, func(ctx context.Context, env Env, in In) (Out, error) { return fn(ctx, env.Key, in) })
 }
 
@@ -30,6 +36,9 @@ func Call[In, Out any](name string, fn func(context.Context, Key, In) (Out, erro
 // all. Tx is store.Tx, which runs on every store, or one store's own type
 // (pgx.Tx, *sql.Tx); a definition whose type does not fit the store is refused.
 func InTx[Tx, In, Out any](name string, fn func(context.Context, Tx, In) (Out, error)) Step[In, Out] {
+	if fn == nil {
+		return noBody[In, Out](name, KindInTx)
+	}
 	return newStep(name, KindInTx, reflect.TypeFor[Tx](), func(ctx context.Context, env Env, in In) (Out, error) {
 		return fn(ctx, env.Tx.(Tx), in)
 	})
@@ -52,12 +61,19 @@ func (s Step[In, Out]) NoUndo(reason string) Step[In, Out] {
 	return s
 }
 
-// As returns the step under another name, to use it in a second state.
+// As returns the step under another name, to use it in a second state. Its
+// undo, if it has one, needs another name there too: see [Undo.As].
 func (s Step[In, Out]) As(name string) Step[In, Out] { s.spec.Name = name; return s }
 
 // Spec returns the untyped form of the step, for the engine.
 func (s Step[In, Out]) Spec() Spec { return s.spec }
 
 func newStep[In, Out any](name string, kind Kind, tx reflect.Type, fn func(context.Context, Env, In) (Out, error)) Step[In, Out] {
-	return Step[In, Out]{Spec{Name: name, Kind: kind, TxType: tx, Run: erase(name, fn)}}
+	return Step[In, Out]{Spec{Name: name, Kind: kind, TxType: tx, Run: erase(fn)}}
+}
+
+// noBody is a step that was given no function. A definition with one is
+// refused.
+func noBody[In, Out any](name string, kind Kind) Step[In, Out] {
+	return Step[In, Out]{Spec{Name: name, Kind: kind}}
 }

@@ -49,7 +49,7 @@ const (
 // again.
 func (s Step[In, Out]) Probe(fn func(context.Context, Key, In) (Out, Applied, error)) Step[In, Out] {
 	s.spec.Unknown = Probe
-	s.spec.Ask = eraseProbe(s.spec.Name, fn)
+	s.spec.Ask = eraseProbe(fn)
 	return s
 }
 
