@@ -90,7 +90,9 @@ func Example() {
 		fmt.Println(started.Created, final.Status, final.Reason)
 	}
 	stop()
-	<-done
+	if err := <-done; err != nil {
+		log.Fatal(err)
+	}
 	// Output:
 	// book hotel with key trip-7/book-hotel/1
 	// undo: hotel booked with key trip-7/cancel-hotel/1
@@ -132,7 +134,9 @@ func ExampleSignal() {
 	}
 	fmt.Println(final.Status == store.Completed, final.Data.By)
 	stop()
-	<-done
+	if err := <-done; err != nil {
+		log.Fatal(err)
+	}
 	// Output:
 	// <nil>
 	// <nil>

@@ -329,33 +329,56 @@ func TestReconcilesWhatItOwnsButDoesNotHold(t *testing.T) {
 	require.Equal(t, "lost", js[0].id)
 }
 
-// A step that killed its worker twice runs alone.
+func suspectRow(id string) store.Claimed {
+	row := claimedRow(id)
+	row.Mark.Crashes = soloCrashes
+	return row
+}
+
+// A step that killed its worker twice runs alone: its death would be counted
+// against whatever the worker owns. So all else is given back before, and nothing
+// new is taken on.
 func TestSuspectsRunAlone(t *testing.T) {
 	t.Parallel()
 	g := joinedRig(t)
 	js := g.take("healthy")
-	row := claimedRow("suspect")
-	row.Mark.Crashes = soloCrashes
-	require.Empty(t, jobs(g.give(evClaimed{id: self, limit: 10, rows: []store.Claimed{row, claimedRow("other")}})),
-		"neither the suspect beside a neighbour, nor new neighbours")
-	cmds := g.give(done(js[0]))
+	cmds := g.give(evClaimed{id: self, limit: 10, rows: []store.Claimed{suspectRow("suspect"), claimedRow("other"), suspectRow("second")}})
+	require.Empty(t, jobs(cmds), "neither the suspect beside a neighbour, nor new neighbours")
+	rel := one[cmdRelease](t, cmds)
+	require.Equal(t, []store.Released{{Guard: store.Guard{ID: "other", Revision: 2}}, {Guard: store.Guard{ID: "second", Revision: 2}}}, rel.rs)
+	require.Empty(t, jobs(g.give(evReleased{id: self, holds: rel.holds})), "the neighbour still runs")
+
+	c := one[cmdCommit](t, g.give(done(js[0])))
+	cmds = g.give(committed(c, nil, store.Applied))
+	require.Empty(t, jobs(cmds))
+	rel = one[cmdRelease](t, cmds)
+	require.Equal(t, "healthy", rel.rs[0].ID, "before its next step begins")
+
+	cmds = g.give(evReleased{id: self, holds: rel.holds}, evHint{})
+	require.Empty(t, pick[cmdClaim](cmds))
 	alone := jobs(cmds)
 	require.Len(t, alone, 1)
 	require.Equal(t, "suspect", alone[0].id)
-	require.Empty(t, jobs(g.give(committed(one[cmdCommit](t, cmds), nil, store.Applied))), "the neighbour's next step waits")
-	cmds = g.give(done(alone[0]))
-	require.Equal(t, "other", jobs(cmds)[0].id, "it has survived, the others may go on")
+	a := start("started", true)
+	require.Zero(t, one[cmdStart](t, g.give(evStart{a})).reqs[0].owner)
+	g.give(evStarted{id: self, reqs: []*startRequest{a}, results: []store.StartResult{{Created: true, Revision: 1}}})
+
+	c = one[cmdCommit](t, g.give(done(alone[0])))
+	cmds = g.give(committed(c, nil, store.Applied))
+	require.Len(t, jobs(cmds), 1, "it has survived, and goes on")
+	require.Equal(t, 1, one[cmdClaim](t, cmds).limit, "the others may come again, one by one while they are suspects")
+	cmds = g.give(evClaimed{id: self, limit: 1, rows: []store.Claimed{claimedRow("other")}})
+	require.Equal(t, 8, one[cmdClaim](t, cmds).limit)
 }
 
 func TestSuspectDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	g := joinedRig(t)
 	g.take("long")
-	row := claimedRow("suspect")
-	row.Mark.Crashes = soloCrashes
-	g.give(evClaimed{id: self, limit: 10, rows: []store.Claimed{row}})
+	g.give(evClaimed{id: self, limit: 10, rows: []store.Claimed{suspectRow("suspect")}})
 	g.give(evRenewed{id: self, sentAt: 9 * time.Second, alive: true})
-	require.Len(t, jobs(g.wait(10*time.Second)), 1)
+	require.Empty(t, jobs(g.wait(9*time.Second)))
+	require.Len(t, jobs(g.wait(time.Second)), 1)
 }
 
 func TestClaimsNoMoreThanThereIsRoomFor(t *testing.T) {
@@ -519,7 +542,7 @@ func TestDeterministic(t *testing.T) {
 		var log []string
 		add := func(cmds []command) {
 			for _, c := range cmds {
-				log = append(log, fmt.Sprintf("%s", reflect.TypeOf(c)))
+				log = append(log, reflect.TypeOf(c).String())
 				if c, ok := c.(cmdInterrupt); ok {
 					log = append(log, c.id)
 				}

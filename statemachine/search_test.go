@@ -72,7 +72,7 @@ func (w world) crash(t testing.TB) world {
 func (w world) after(t testing.TB, m *Machine, e Event) (world, bool) {
 	c := w.c
 	got, cmds, err := m.Next(c, e)
-	if err == ErrNeedsPast {
+	if errors.Is(err, ErrNeedsPast) {
 		c.Past, c.PastKnown = past(w.records), true
 		got, cmds, err = m.Next(c, e)
 	}
