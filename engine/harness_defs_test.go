@@ -252,6 +252,7 @@ func (s *site) definitions() []statemachine.Definition[trip] {
 		s.chain("saga", 4, quick, s.call),
 		s.chain("brief", 2, brief, s.call),
 		s.chain("deaf", 2, brief, s.deaf),
+		s.chain("stone-deaf", 1, quick, s.deaf),
 		s.chain("paced", 1, paced, s.call),
 		s.chain("rare", 3, rare, s.call),
 		s.single(),

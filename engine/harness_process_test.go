@@ -25,6 +25,8 @@ import (
 // the child is to do.
 const childEnv = "PAWL_ENGINE_TEST_CHILD"
 
+const sigterm = syscall.SIGTERM
+
 // job is what a child process does.
 type job struct {
 	Do          string // a name in childJobs

@@ -38,6 +38,7 @@ type reactor struct {
 	holds   map[string]*hold
 	ready   []*hold // have something to do, wait for their turn
 	working int     // jobs that the shell has not answered
+	alone   *hold   // the suspect that nothing else is to be held beside, if any
 
 	// Commits.
 	queue      []*hold   // have a transition to write
@@ -51,6 +52,7 @@ type reactor struct {
 	// Claims and the rest of the rounds.
 	claiming  bool
 	claimNext bool // look for work as soon as there is room
+	wary      bool // the last claim brought a suspect: claim one by one
 	mailing   bool
 	mailNext  bool // mail was hinted at while reading it
 	mailAsked int  // the event at which the reading of it began

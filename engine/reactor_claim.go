@@ -37,14 +37,18 @@ func (r *reactor) setPoll() {
 func (r *reactor) room() int { return r.cfg.concurrency - len(r.holds) - r.starting }
 
 // open reports whether the worker may take on more work.
-func (r *reactor) open() bool { return r.life == alive && !r.drain.on }
+func (r *reactor) open() bool { return r.life == alive && !r.drain.on && r.alone == nil }
 
 func (r *reactor) sendClaim() {
 	if !r.claimNext || r.claiming || !r.open() || r.room() <= 0 {
 		return
 	}
 	r.claimNext, r.claiming = false, true
-	r.do(cmdClaim{min(r.room(), r.cfg.limits.Batch)})
+	limit := min(r.room(), r.cfg.limits.Batch)
+	if r.wary {
+		limit = 1
+	}
+	r.do(cmdClaim{limit})
 }
 
 func (r *reactor) claimed(ev evClaimed) {
@@ -59,6 +63,7 @@ func (r *reactor) claimed(ev evClaimed) {
 	if len(ev.rows) >= ev.limit {
 		r.claimNext = true
 	}
+	r.wary = slices.ContainsFunc(ev.rows, func(row store.Claimed) bool { return row.Mark.Crashes >= soloCrashes })
 	r.adopt(ev.rows)
 }
 
@@ -147,7 +152,7 @@ func (r *reactor) interruptible(h *hold) bool {
 // of its own that came late it leaves out one round: a database that was slow
 // for this worker was slow for the others.
 func (r *reactor) sweep() {
-	if r.sweeping || !r.open() {
+	if r.sweeping || r.life != alive || r.drain.on {
 		return
 	}
 	if r.late {

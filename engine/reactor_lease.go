@@ -107,7 +107,7 @@ func (r *reactor) buried() {
 func (r *reactor) forget() {
 	r.holds = map[string]*hold{}
 	r.strangers = map[string]bool{}
-	r.ready, r.queue, r.batches = nil, nil, nil
+	r.ready, r.queue, r.batches, r.alone = nil, nil, nil, nil
 	r.working, r.committing, r.starting = 0, 0, 0
 	r.claiming, r.mailing, r.mailNext, r.polling = false, false, false, false
 }

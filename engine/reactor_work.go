@@ -21,44 +21,48 @@ func (r *reactor) makeReady(h *hold) {
 	r.ready = append(r.ready, h)
 }
 
-// sendWork starts what is ready, in order. While a suspect is ready nothing
-// else is started, so that it comes to be alone; but for at most one lease,
-// since a neighbour's body may run for hours.
+// sendWork starts what is ready, in order.
 func (r *reactor) sendWork() {
-	if r.life != alive {
-		return
-	}
-	if r.drain.on {
-		r.releaseReady()
-		return
-	}
-	if r.working > 0 && r.soloRuns() {
-		return
-	}
-	if i := slices.IndexFunc(r.ready, (*hold).suspect); i >= 0 {
-		h := r.ready[i]
-		if r.working == 0 || r.now-h.since >= r.cfg.lease {
-			r.ready = slices.Delete(r.ready, i, i+1)
+	switch {
+	case r.life != alive:
+	case r.drain.on:
+		r.releaseReady(nil)
+	case r.findSuspect():
+		r.isolate(r.alone)
+	default:
+		for _, h := range r.ready {
 			r.work(h)
-		} else {
-			r.after(h.since+r.cfg.lease-r.now, func() {})
 		}
-		return
+		r.ready = r.ready[:0]
 	}
-	for _, h := range r.ready {
-		r.work(h)
-	}
-	r.ready = r.ready[:0]
 }
 
-// soloRuns reports whether a suspect's body is running.
-func (r *reactor) soloRuns() bool {
-	for _, h := range r.holds {
-		if h.phase == holdWorking && h.suspect() {
-			return true
-		}
+// findSuspect reports whether a suspect is held, and sees to it that r.alone is
+// the one that is dealt with first.
+func (r *reactor) findSuspect() bool {
+	if h := r.alone; h != nil && r.holds[h.id] == h && h.suspect() {
+		return true
 	}
-	return false
+	if r.alone != nil {
+		r.alone, r.claimNext = nil, true // it has survived
+	}
+	if i := slices.IndexFunc(r.ready, (*hold).suspect); i >= 0 {
+		r.alone = r.ready[i]
+		r.after(r.cfg.lease, func() {})
+	}
+	return r.alone != nil
+}
+
+// isolate runs a suspect once nothing else is held: should it kill the process,
+// that is counted against whatever the worker owns. So what is ready is given
+// back, and what runs is waited for; but for at most one lease, since a
+// neighbour's body may run for hours.
+func (r *reactor) isolate(h *hold) {
+	r.releaseReady(h)
+	if h.phase == holdReady && (len(r.holds) == 1 || r.now-h.since >= r.cfg.lease) {
+		r.ready = r.ready[:0]
+		r.work(h)
+	}
 }
 
 func (r *reactor) work(h *hold) {
@@ -119,31 +123,35 @@ func (r *reactor) part(h *hold) {
 	}
 }
 
-// releaseReady gives back what has not begun.
-func (r *reactor) releaseReady() {
-	if len(r.ready) == 0 {
-		return
-	}
-	holds := r.ready
-	r.ready = nil
-	rs := make([]store.Released, len(holds))
-	for i, h := range holds {
+// releaseReady gives back what has not begun, except for one.
+func (r *reactor) releaseReady(except *hold) {
+	var holds, kept []*hold
+	var rs []store.Released
+	for _, h := range r.ready {
+		if h == except {
+			kept = append(kept, h)
+			continue
+		}
 		h.phase = holdReleasing
-		rs[i] = store.Released{Guard: store.Guard{ID: h.id, Revision: h.rev}}
+		holds = append(holds, h)
+		rs = append(rs, store.Released{Guard: store.Guard{ID: h.id, Revision: h.rev}})
 	}
-	r.do(cmdRelease{holds, rs})
+	r.ready = kept
+	if len(holds) > 0 {
+		r.do(cmdRelease{holds, rs})
+	}
 }
 
 func (r *reactor) released(ev evReleased) {
 	if !r.current(ev.id) {
 		return
 	}
-	if ev.err != nil { // leaving gives them back in any case
+	if ev.err != nil { // leaving gives them back, or else they are found when reconciling
 		r.log(true, "cannot release", "workflows", len(ev.holds), "error", ev.err)
 	}
 	for _, h := range ev.holds {
 		if r.holds[h.id] == h {
-			delete(r.holds, h.id)
+			r.part(h)
 		}
 	}
 }
