@@ -39,7 +39,8 @@
 //
 // and is Held, in whichever of them it is, when it needs a person: what is
 // marked has crashed its worker [MaxCrashes] times, an undo has failed for good,
-// or anything has failed for good that the point of no return forbids to undo.
+// something has failed for good that the point of no return forbids to undo, or
+// what follows cannot be computed or written down.
 //
 // # What the rollback undoes
 //

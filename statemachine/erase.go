@@ -69,7 +69,8 @@ func merges[S, V any](f func(*S, V)) func(data, value []byte) ([]byte, error) {
 }
 
 // decodes returns an error if value is not a V.
-func decodes[V any](value []byte) error {
+func decodes[V any](value []byte) (err error) {
+	defer catch(&err)
 	var v V
 	if err := json.Unmarshal(value, &v); err != nil {
 		return &valueError{err}

@@ -36,6 +36,27 @@ func TestMachineAnswersForItsDefinition(t *testing.T) {
 	require.False(t, ok)
 }
 
+// TestCheckSignal: a sender is told at once, not the workflow much later.
+func TestCheckSignal(t *testing.T) {
+	t.Parallel()
+	m := compile(t, orderSaga())
+	known, err := m.CheckSignal("approval", []byte("true"))
+	require.True(t, known)
+	require.NoError(t, err)
+
+	known, err = m.CheckSignal("approval", []byte(`"yes"`))
+	require.True(t, known)
+	var bad *PayloadError
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, "approval", bad.Signal)
+	var cause *json.UnmarshalTypeError
+	require.ErrorAs(t, err, &cause, "what is wrong with it")
+
+	known, err = m.CheckSignal("weather", []byte("true"))
+	require.False(t, known)
+	require.NoError(t, err)
+}
+
 func TestGraph(t *testing.T) {
 	t.Parallel()
 	require.JSONEq(t, `{

@@ -1,6 +1,7 @@
 package statemachine
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/pawlhq/pawl/step"
@@ -68,6 +69,7 @@ func Switch[S any](pick func(S) State, targets ...State) Node[S] {
 }
 
 // Signal is a named message from outside that carries a T, encoded as JSON.
+// In one definition a name always stands for the same T.
 type Signal[T any] struct{ Name string }
 
 // Wait is a wait for a signal. It becomes a [Node] by saying where it leads.
@@ -79,7 +81,7 @@ type Wait[S any] struct {
 // Await waits for sig and merges its value into the workflow's data. A signal
 // that came early is kept until its wait.
 func Await[S, T any](sig Signal[T], merge func(*S, T)) Wait[S] {
-	return Wait[S]{node: node{kind: await, signal: sig.Name, fits: decodes[T], merge: merges(merge)}}
+	return Wait[S]{node: node{kind: await, signal: sig.Name, carries: reflect.TypeFor[T](), fits: decodes[T], merge: merges(merge)}}
 }
 
 // Within bounds the wait: if no signal has come after d, the workflow goes to

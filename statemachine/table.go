@@ -2,6 +2,7 @@ package statemachine
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -47,6 +48,7 @@ type node struct {
 	pause func(data []byte) (time.Duration, error) // sleep
 
 	signal  string                   // await
+	carries reflect.Type             // the type of the signal's value
 	fits    func(value []byte) error // tells a value that is not the signal's
 	bounded bool                     // the wait ends after within
 	within  time.Duration

@@ -26,6 +26,7 @@ func (t table) validate() error {
 		c.checkEnd(s)
 	}
 	c.checkStepNames()
+	c.checkSignals()
 	c.checkReached()
 	for _, s := range c.names() {
 		c.checkWayOut(s)
@@ -130,5 +131,24 @@ func (c *checker) checkWait(s State, n node) {
 	}
 	if n.bounded && n.within <= 0 {
 		c.fault(s, "Within %v is no time to wait", n.within)
+	}
+}
+
+// checkSignals checks that a signal's name stands for one type, since a sender
+// cannot know which state it will reach.
+func (c *checker) checkSignals() {
+	first := map[string]State{}
+	for _, s := range c.names() {
+		n := c.states[s]
+		if n.kind != await {
+			continue
+		}
+		other, seen := first[n.signal]
+		switch {
+		case !seen:
+			first[n.signal] = s
+		case c.states[other].carries != n.carries:
+			c.fault(s, "signal %q carries %v here, and %v in state %q", n.signal, n.carries, c.states[other].carries, other)
+		}
 	}
 }

@@ -115,6 +115,11 @@ func TestValidate(t *testing.T) {
 		"Within below 0":             {puts(approving, Await(approval, (*order).decided).Within(-time.Second, cancelled).Then(weighing)), []string{"approving: Within -1s is no time to wait"}},
 		"a signal's name":            {puts(approving, Await(Signal[bool]{"Approval"}, (*order).decided).Then(weighing)), []string{`approving: bad signal "Approval"` + names}},
 
+		"a signal of two types": {puts(weighing, Await(Signal[int]{"approval"}, func(*order, int) {}).Within(time.Hour, cancelled).Then(shipping)), []string{
+			`weighing: signal "approval" carries int here, and bool in state "approving"`,
+		}},
+		"a signal awaited twice": {puts(weighing, Await(approval, (*order).decided).Within(time.Hour, cancelled).Then(shipping)), nil},
+
 		"in is nil":       {puts(charging, Do(charge.NoUndo("free"), nil, (*order).charged).Then(reviewing)), []string{"charging: in of step charge-card is nil"}},
 		"cond is nil":     {puts(reviewing, If[order](nil, approving, shipping)), []string{"reviewing: cond is nil"}},
 		"pick is nil":     {puts(reviewing, Switch[order](nil, approving, shipping)), []string{"reviewing: pick is nil"}},
@@ -126,6 +131,7 @@ func TestValidate(t *testing.T) {
 		"two answers":     {charges(charge.Undo(refund).NoUndo("free")), []string{`charging: step "charge-card" has Undo and NoUndo: only one of them can hold`}},
 		"an undone Func":  {charges(step.Func("charge-card", fn[int, string]).Undo(refund)), []string{`charging: step "charge-card" is a Func, which has no effect to undo: make it a Call or an InTx`}},
 		"a Func as it is": {charges(step.Func("charge-card", fn[int, string])), nil},
+		"no body":         {charges(step.Call[int, string]("charge-card", nil).NoUndo("free")), []string{`charging: step "charge-card" has no body`}},
 		"an empty reason": {charges(charge.NoUndo("")), []string{`charging: step "charge-card" has a NoUndo without a reason`}},
 		"a blank reason":  {charges(charge.NoUndo(" \t")), []string{`charging: step "charge-card" has a NoUndo without a reason`}},
 		"three answers": {mails(receipt.Undo(step.UndoCall("unmail", undoCall[int, step.None])).Pivot().NoUndo("gone")), []string{
