@@ -50,6 +50,7 @@ type job struct {
 var childJobs = map[string]func(c *child, ctx context.Context, j job) error{
 	"work":   (*child).work,
 	"starts": (*child).starts,
+	"lock":   (*child).lock,
 }
 
 // child is a process as it sees itself.

@@ -362,8 +362,8 @@ func (w *world) due(id string) {
 // testLabel names the label by which the goroutines of a test are known.
 const testLabel = "scenario"
 
-// leftBehind returns the stacks of the goroutines that come of this test, its
-// own left out.
+// leftBehind returns the stacks of the goroutines that come of this test. Its own
+// is left out, and what waits for a server that it has restarted.
 func leftBehind(name string) []string {
 	var all bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
@@ -372,7 +372,7 @@ func leftBehind(name string) []string {
 	var left []string
 	for _, stack := range strings.Split(all.String(), "\n\n") {
 		mine := strings.Contains(stack, fmt.Sprintf("%q:%q", testLabel, name))
-		if mine && !strings.Contains(stack, "leftBehind") {
+		if mine && !strings.Contains(stack, "leftBehind") && !strings.Contains(stack, "pgtest.") {
 			left = append(left, stack)
 		}
 	}
