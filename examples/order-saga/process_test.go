@@ -183,6 +183,32 @@ func TestChildrenEndWithTheirParent(t *testing.T) {
 	}
 }
 
+// A child that has nothing to say, and so does not notice that nobody listens,
+// ends with its standard input.
+func TestAnIdleChildEndsWithItsParent(t *testing.T) {
+	t.Parallel()
+	st := onSQLite(t)
+	for name, args := range map[string][]string{
+		"bank":   {"bank", "--bank-file", st.bankFile},
+		"worker": {"worker", "--bank-url", "http://127.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := childConfig{env: []string{databaseEnv + "=" + st.databaseURL}, stderr: os.Stderr, hear: func(message) {}}
+			c, _, err := startChild(t.Context(), name, cfg, args...)
+			require.NoError(t, err)
+			t.Cleanup(c.kill)
+			require.NoError(t, c.stdin.Close())
+			select {
+			case <-c.done:
+				require.Zero(t, c.cmd.ProcessState.ExitCode())
+			case <-time.After(20 * time.Second):
+				require.FailNow(t, "it is still there")
+			}
+		})
+	}
+}
+
 func TestThePartsInTerminalsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, st stage) {

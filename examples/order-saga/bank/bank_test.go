@@ -1,6 +1,7 @@
 package bank_test
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -22,7 +23,7 @@ import (
 // branch is a bank that serves, and its books.
 type branch struct {
 	url   string
-	file  string
+	bank  *bank.Bank
 	books *sql.DB
 }
 
@@ -41,7 +42,7 @@ func open(t *testing.T, cfg bank.Config) branch {
 		require.NoError(t, b.Close())
 		require.NoError(t, books.Close())
 	})
-	return branch{server.URL, cfg.File, books}
+	return branch{server.URL, b, books}
 }
 
 // answer is what came back; status 0 means that the connection was closed.
@@ -210,6 +211,17 @@ func TestABankThatIgnoresKeysChargesAgain(t *testing.T) {
 	require.Equal(t, 3, b.effects(t, "charge"))
 	require.Equal(t, 200, b.post(t, "/void", "v", `{"order":"o","key":"k"}`).status)
 	require.Equal(t, 3, b.effects(t, "refund"))
+}
+
+func TestACallerThatGoesAwayIsChargedAllTheSame(t *testing.T) {
+	t.Parallel()
+	b := open(t, bank.Config{MinDelay: time.Millisecond, MaxDelay: time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/charge", strings.NewReader(`{"order":"o","card":"4242","cents":100}`))
+	req.Header.Set("Idempotency-Key", "k")
+	b.bank.ServeHTTP(httptest.NewRecorder(), req)
+	require.Equal(t, 1, b.effects(t, "charge"))
 }
 
 func TestTheBooksOutliveTheBank(t *testing.T) {

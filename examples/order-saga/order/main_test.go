@@ -46,6 +46,7 @@ func onSQLite(t *testing.T) shopDB {
 		t.Helper()
 		tx, err := st.DB().BeginTx(t.Context(), &sql.TxOptions{})
 		require.NoError(t, err)
+		t.Cleanup(func() { _ = tx.Rollback() }) // of a test that has failed
 		return sqlite.Tx(tx), func() { require.NoError(t, tx.Commit()) }, func() { require.NoError(t, tx.Rollback()) }
 	}})
 }
@@ -66,6 +67,7 @@ func onPostgres(t *testing.T) shopDB {
 		tx, err := pool.Begin(t.Context())
 		require.NoError(t, err)
 		ctx := context.WithoutCancel(t.Context())
+		t.Cleanup(func() { _ = tx.Rollback(ctx) }) // of a test that has failed
 		return postgres.Tx(tx), func() { require.NoError(t, tx.Commit(ctx)) }, func() { require.NoError(t, tx.Rollback(ctx)) }
 	}})
 }
