@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -188,10 +189,11 @@ func TestWhyKnowsThePolicy(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
 	eng, err := New(st, Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
+	ring := step.Call("ring", func(context.Context, step.Key, int) (step.None, error) { return step.None{}, nil })
 	m, err := statemachine.Definition[int]{
 		Name: "call", Version: 1, Start: "calling",
 		States: statemachine.States[int]{
-			"calling": statemachine.Do(step.Call[int, step.None]("ring", nil).With(step.Policy{Attempts: 3}).NoUndo("a ring fades"), func(n int) int { return n }, nil).Then("rung"),
+			"calling": statemachine.Do(ring.With(step.Policy{Attempts: 3}).NoUndo("a ring fades"), func(n int) int { return n }, nil).Then("rung"),
 		},
 		Ends: statemachine.Ends{"rung": statemachine.Completed, "silent": statemachine.RolledBack}, OnFailure: "silent",
 	}.Compile()
