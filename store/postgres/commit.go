@@ -17,7 +17,8 @@ import (
 // the planner believes of the table, and two batches that share rows lock them
 // in the same order. The guard is tested twice. The look-up sees the row as it
 // was when the statement began; the update repeats the test on the row as it
-// is once a concurrent change has ended.
+// is once a concurrent change has ended. (Every change of pawl's moves the row
+// to another ctid, but not every release of PostgreSQL compares that again.)
 //
 // The owner is compared by IS NOT DISTINCT FROM, since = would lure the
 // planner to the index by owner.

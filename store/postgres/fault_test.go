@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -237,6 +235,32 @@ func TestBodyThatOverstays(t *testing.T) {
 	require.NotErrorIs(t, err, store.ErrUnsure)
 }
 
+// TestServerKnowsTheLimit shows that the server is told the limit of a body:
+// it is what bounds the statement of a process that is paused meanwhile. What
+// the role has chosen for locks is left to the body.
+func TestServerKnowsTheLimit(t *testing.T) {
+	t.Parallel()
+	s := open1(t)
+	w := alive(t, s)
+	tr := startBatch(t, s, w, "wf", 1)[0]
+	settings := map[string]string{
+		"statement_timeout": "7s", "idle_in_transaction_session_timeout": "7s", "lock_timeout": "0",
+	}
+	if s.version >= transactionTimeoutServer {
+		settings["transaction_timeout"] = "7s"
+	}
+	_, err := s.CommitTx(t.Context(), w, tr.Guard, 7*time.Second,
+		func(ctx context.Context, tx store.Tx) (store.Transition, error) {
+			for name, want := range settings {
+				var got string
+				require.NoError(t, tx.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&got))
+				require.Equal(t, want, got, name)
+			}
+			return tr, nil
+		})
+	require.NoError(t, err)
+}
+
 // TestServerBoundsStatementOfBody shows that one long statement of a body ends
 // with the limit, as a failure of the body's and not as a wish to try again.
 func TestServerBoundsStatementOfBody(t *testing.T) {
@@ -251,77 +275,6 @@ func TestServerBoundsStatementOfBody(t *testing.T) {
 		})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, store.ErrRetry)
-}
-
-// TestOverlappingBatches shows that committers, starters and senders that work
-// on the same keys in any order never deadlock, and that each transition is
-// applied once.
-func TestOverlappingBatches(t *testing.T) {
-	t.Parallel()
-	const workers, rounds, size = 8, 15, 40
-	ctx := t.Context()
-	s := openNew(t, WithPool(workers), WithBuckets(2))
-	w := alive(t, s)
-	ts := startBatch(t, s, w, "wf", size)
-	for round := range rounds {
-		var applied, created, accepted sync.Map
-		var all sync.WaitGroup
-		for k := range workers {
-			all.Go(func() {
-				turned := append(append([]store.Transition{}, ts[k*5:]...), ts[:k*5]...)
-				verdicts, err := s.Commit(ctx, w, turned)
-				if err != nil {
-					t.Errorf("commit: %v", err)
-					return
-				}
-				for i, v := range verdicts {
-					if v == store.Applied {
-						if _, twice := applied.LoadOrStore(turned[i].ID, true); twice {
-							t.Errorf("%s applied twice", turned[i].ID)
-						}
-					}
-				}
-				startAndSend(ctx, t, s, round, k, turned, &created, &accepted)
-			})
-		}
-		all.Wait()
-		require.Equal(t, []int{size, size, size}, []int{count(&applied), count(&created), count(&accepted)})
-		advance(ts)
-	}
-}
-
-// startAndSend starts workflows and sends messages that all callers share.
-func startAndSend(
-	ctx context.Context, t *testing.T, s *Store, round, k int, ts []store.Transition, created, accepted *sync.Map,
-) {
-	news, messages := make([]store.New, len(ts)), make([]store.Message, len(ts))
-	for i := range ts {
-		news[i] = store.New{ID: fmt.Sprintf("new-%d-%s", round, ts[i].ID), Place: ts[i].Place}
-		messages[i] = store.Message{WorkflowID: ts[i].ID, ID: fmt.Sprint(round), Kind: store.MessageSignal}
-	}
-	started, err := s.Start(ctx, news)
-	if err != nil {
-		t.Errorf("start: %v", err)
-		return
-	}
-	sent, err := s.Send(ctx, messages)
-	if err != nil {
-		t.Errorf("send: %v", err)
-		return
-	}
-	for i := range ts {
-		if started[i].Created {
-			created.Store(fmt.Sprint(news[i].ID), k)
-		}
-		if sent[i] == store.SendAccepted {
-			accepted.Store(ts[i].ID, k)
-		}
-	}
-}
-
-func count(m *sync.Map) (n int) {
-	m.Range(func(any, any) bool { n++; return true })
-	return n
 }
 
 // TestOutcome pins what each answer of the server's, or none, means.
@@ -414,98 +367,4 @@ func TestExhaustedPool(t *testing.T) {
 	still, err := s.Renew(t.Context(), w, time.Hour)
 	require.NoError(t, err)
 	require.True(t, still)
-}
-
-// TestListenReconnects shows that a listener whose connection is killed hears
-// again, by itself.
-func TestListenReconnects(t *testing.T) {
-	t.Parallel()
-	s := open1(t)
-	conn := direct(t, s)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	heard, ended := make(chan store.Topic, 1000), make(chan error, 1)
-	go func() { ended <- s.Listen(ctx, func(topic store.Topic) { heard <- topic }) }()
-	require.Equal(t, store.TopicReady, <-heard, "after each connect there may be something")
-	require.Equal(t, store.TopicEnded, <-heard)
-
-	require.NoError(t, s.Notify(ctx, store.TopicEnded))
-	require.Equal(t, store.TopicEnded, <-heard)
-
-	var pid int
-	require.NoError(t, conn.QueryRow(ctx, `
-		SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`).Scan(&pid))
-	kill(t, conn, pid)
-	require.Equal(t, store.TopicReady, <-heard)
-	require.Equal(t, store.TopicEnded, <-heard)
-	require.NoError(t, s.Notify(ctx, store.TopicReady))
-	require.Equal(t, store.TopicReady, <-heard)
-	cancel()
-	require.ErrorIs(t, <-ended, context.Canceled)
-}
-
-// grants are the rights of the role that runs workflows, as doc.go and
-// schema.sql list them.
-const grants = `
-GRANT USAGE ON SCHEMA pawl TO runner;
-GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO runner;
-`
-
-// TestRunningRole shows that the role that runs workflows needs no right
-// beyond those that the package's documentation lists.
-func TestRunningRole(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	server := pgtest.Start(t)
-	owner := openAt(t, server.URL())
-	_, err := owner.Migrate(ctx)
-	require.NoError(t, err)
-	conn := direct(t, owner)
-	_, err = conn.Exec(ctx, "CREATE ROLE runner LOGIN PASSWORD 'runner-secret'; REVOKE CREATE ON SCHEMA public FROM PUBLIC;"+
-		grants)
-	require.NoError(t, err)
-
-	config := conn.Config()
-	url := fmt.Sprintf("postgres://runner:runner-secret@%s:%d/%s", config.Host, config.Port, config.Database)
-	s := openAt(t, url)
-	require.NoError(t, s.Check(ctx))
-	applied, err := s.Migrate(ctx)
-	require.NoError(t, err, "there is nothing to migrate")
-	require.Empty(t, applied)
-	w := alive(t, s)
-	ts := startBatch(t, s, w, "wf", 2)
-	_, err = s.Commit(ctx, w, ts)
-	require.NoError(t, err)
-	hotPath(ctx, t, s, w)
-	_, err = direct(t, s).Exec(ctx, "CREATE TABLE pawl.mine (i int)")
-	require.ErrorContains(t, err, "permission denied")
-}
-
-// hotPath calls whatever a worker and its clients call.
-func hotPath(ctx context.Context, t *testing.T, s *Store, w store.WorkerID) {
-	order := store.Def{Name: "order", Version: 1}
-	_, err := s.Send(ctx, []store.Message{{WorkflowID: "wf-00000", ID: "m", Kind: store.MessageSignal}})
-	require.NoError(t, err)
-	_, err = s.Claim(ctx, w, []store.Def{order}, 10)
-	require.NoError(t, err)
-	_, err = s.CommitTx(ctx, w, store.Guard{ID: "wf-00000", Revision: 2}, time.Minute,
-		func(context.Context, store.Tx) (store.Transition, error) {
-			return store.Transition{Place: store.Place{Status: store.Completed}}, nil
-		})
-	require.NoError(t, err)
-	_, err = s.Mail(ctx, w)
-	require.NoError(t, err)
-	_, err = s.Renew(ctx, w, time.Hour)
-	require.NoError(t, err)
-	_, err = s.Bury(ctx)
-	require.NoError(t, err)
-	_, err = s.Takeover(ctx, time.Second, 10)
-	require.NoError(t, err)
-	_, err = s.ReadBack(ctx, []string{"wf-00000"})
-	require.NoError(t, err)
-	require.NoError(t, s.Release(ctx, w, []store.Released{{Guard: store.Guard{ID: "wf-00001", Revision: 2}}}))
-	require.NoError(t, s.PutDefinition(ctx, store.Definition{Def: order, Fingerprint: "f"}))
-	require.NoError(t, s.Notify(ctx, store.TopicReady))
-	_, err = s.Leave(ctx, w)
-	require.NoError(t, err)
 }
