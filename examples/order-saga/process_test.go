@@ -96,6 +96,7 @@ func TestTheTourShowsThreeOrders(t *testing.T) {
 				"orders": "3", "completed": "2", "compensated": "1", "kills": "1", "takeovers": "1", "bank_requests": "5",
 				"charges": "3", "double_charges": "0", "lost_orders": "0", "stock_errors": "0", "verdict": "OK",
 			}, f, stdout)
+			require.Equal(t, 1, strings.Count(stdout, "KILLED"))
 			requireSameKey(t, stdout)
 			requireUndone(t, stdout)
 			require.NotContains(t, stdout, "\x1b", "colours are for terminals")

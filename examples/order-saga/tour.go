@@ -61,7 +61,10 @@ func (t *tour) hear(m message) {
 	case m.Step != nil && t.scope.has(m.Step.WorkflowID): // there may be orders of earlier runs to finish
 		t.print.step(*m.Step)
 	case m.Stalled != nil:
-		t.stalls <- *m.Stalled
+		select {
+		case t.stalls <- *m.Stalled:
+		default: // the first is what counts
+		}
 	}
 }
 
@@ -75,7 +78,7 @@ func (t *tour) run(ctx context.Context) error {
 	}
 	t.print.say("database  %s", describe(t.fleet.stage.databaseURL))
 	t.print.say("bank      pid %d, its own file %s", t.fleet.bank.pid(), t.fleet.stage.bankFile)
-	t.print.say("worker    pid %d, its orders are taken over at most %v after its death", first.pid(), lease+poll)
+	t.print.say("worker    pid %d; when it dies its orders are taken over within %v", first.pid(), lease+poll)
 
 	if err := t.completes(ctx); err != nil {
 		return err

@@ -67,6 +67,7 @@ func (b stallingBank) Charge(ctx context.Context, key step.Key, bill order.Bill)
 	if err == nil && bill.OrderID == b.order {
 		b.onStall(stalled{bill.OrderID, key.String()})
 		<-ctx.Done()
+		return "", context.Cause(ctx)
 	}
 	return charge, err
 }

@@ -73,3 +73,16 @@ func TestPrintLabelGivesOneNumberForOneKey(t *testing.T) {
 	require.ErrorIs(t, err, order.ErrUndeliverable)
 	require.True(t, step.IsRejected(err))
 }
+
+func TestAPaperBankAnswersByTheKey(t *testing.T) {
+	t.Parallel()
+	key := step.NewKey("a", "charge-card", 1)
+	first, err := order.PaperBank{}.Charge(t.Context(), key, order.Bill{Cents: 1})
+	require.NoError(t, err)
+	again, err := order.PaperBank{}.Charge(t.Context(), key, order.Bill{Cents: 1})
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	other, err := order.PaperBank{}.Charge(t.Context(), step.NewKey("b", "charge-card", 1), order.Bill{Cents: 1})
+	require.NoError(t, err)
+	require.NotEqual(t, first, other)
+}

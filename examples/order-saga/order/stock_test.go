@@ -90,3 +90,22 @@ func TestStockLeavesWhatIsThere(t *testing.T) {
 		require.Equal(t, 3, db.number(t, `SELECT initial FROM shop_stock WHERE sku = 'lamp'`))
 	})
 }
+
+func TestShelveStocksOnceAndRefusesNonsense(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, db shopDB) {
+		shop := &order.Shop{}
+		db.inTx(t, func(tx store.Tx) {
+			for range 2 {
+				_, err := shop.Shelve(t.Context(), tx, order.Delivery{SKU: "lamp", Quantity: 3})
+				require.NoError(t, err)
+			}
+			for _, d := range []order.Delivery{{SKU: "", Quantity: 1}, {SKU: "rug", Quantity: 0}} {
+				_, err := shop.Shelve(t.Context(), tx, d)
+				require.ErrorIs(t, err, order.ErrBadOrder)
+				require.True(t, step.IsRejected(err))
+			}
+		})
+		require.Equal(t, 3, db.number(t, `SELECT sum(free) FROM shop_stock`))
+	})
+}
