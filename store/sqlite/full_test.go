@@ -231,3 +231,22 @@ func TestWaitingRespectsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(began), busyTimeout/2)
 }
+
+// TestBodyHoldsTheLock: from the fence on nobody else can write, so that what
+// the body was told stays true until the commit, and the commit cannot fail
+// for a lock.
+func TestBodyHoldsTheLock(t *testing.T) {
+	t.Parallel()
+	st := openInside(t)
+	w := store.WorkerID{1}
+	owned(t, st, w, "a")
+	v, err := st.CommitTx(context.Background(), w, store.Guard{ID: "a", Revision: 1}, time.Minute, func(ctx context.Context, _ store.Tx) (store.Transition, error) {
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		_, err := st.DB().ExecContext(ctx, "UPDATE workflow SET owner = NULL")
+		require.Error(t, err, "another writer came between")
+		return store.Transition{Place: store.Place{Status: store.Completed}}, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, store.Applied, v)
+}
