@@ -29,6 +29,7 @@ type Fault struct {
 	Text       string
 }
 
+// Error names the definition and the state, and says what is wrong.
 func (f *Fault) Error() string {
 	if f.State == "" {
 		return fmt.Sprintf("definition %q: %s", f.Definition, f.Text)
@@ -50,6 +51,7 @@ type CodeError struct {
 	Stack []byte // of the panic, if it was one
 }
 
+// Error names the state, the step and the function.
 func (e *CodeError) Error() string {
 	if e.Step == "" {
 		return fmt.Sprintf("state %q: %s: %v", e.State, e.What, e.Err)
@@ -57,6 +59,7 @@ func (e *CodeError) Error() string {
 	return fmt.Sprintf("state %q: %s of step %q: %v", e.State, e.What, e.Step, e.Err)
 }
 
+// Unwrap returns what the function failed with.
 func (e *CodeError) Unwrap() error { return e.Err }
 
 // PayloadError says that the value of a signal is not of the signal's type.
@@ -66,6 +69,8 @@ type PayloadError struct {
 	Err    error
 }
 
+// Error names the signal and says what is wrong with its value.
 func (e *PayloadError) Error() string { return fmt.Sprintf("signal %q: %v", e.Signal, e.Err) }
 
+// Unwrap returns why the value does not decode.
 func (e *PayloadError) Unwrap() error { return e.Err }
