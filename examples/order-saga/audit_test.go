@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,11 +14,27 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// books is a world that an audit looks at, written by hand.
+// books is a world that an audit looks at, written by hand. Its run is "run".
 type books struct {
 	*database
 	bank  *sql.DB
 	stage stage
+	scope scope
+}
+
+// named returns the name of a thing of this run, where the test says that of
+// the run "run".
+func (b books) named(text string) string {
+	return strings.ReplaceAll(text, "-run-", "-"+b.scope.run+"-")
+}
+
+// anew is another run in the same databases, so that a test need not make new
+// ones.
+func (b books) anew(t *testing.T, run string) books {
+	t.Helper()
+	b.scope = scope{run}
+	require.NoError(t, b.prepare(t.Context(), map[string]int{b.named("sku-run-lamp"): 10}))
+	return b
 }
 
 func newBooks(t *testing.T, st stage) books {
@@ -25,11 +42,10 @@ func newBooks(t *testing.T, st stage) books {
 	db, err := openDatabase(t.Context(), st.databaseURL)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	require.NoError(t, db.prepare(t.Context(), map[string]int{"sku-run-lamp": 10}))
 	b, err := bank.OpenBooks(t.Context(), st.bankFile)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	return books{db, b, st}
+	return books{db, b, st, scope{}}.anew(t, "run")
 }
 
 func (b books) exec(t *testing.T, query string, args ...any) {
@@ -43,14 +59,14 @@ func (b books) exec(t *testing.T, query string, args ...any) {
 // accept writes down an order of one lamp for 5.00.
 func (b books) accept(t *testing.T, id string) {
 	t.Helper()
-	b.exec(t, `INSERT INTO shop_order (order_id, sku, quantity, cents) VALUES ($1, 'sku-run-lamp', 1, 500)`, id)
+	b.exec(t, `INSERT INTO shop_order (order_id, sku, quantity, cents) VALUES ($1, $2, 1, 500)`, b.named(id), b.named("sku-run-lamp"))
 }
 
 // workflow gives an order a workflow that stands somewhere.
 func (b books) workflow(t *testing.T, id string, status store.Status, why string) {
 	t.Helper()
 	_, err := b.Start(t.Context(), []store.New{{
-		ID: id, Definition: store.Def{Name: "order", Version: 1},
+		ID: b.named(id), Definition: store.Def{Name: "order", Version: 1},
 		Place: store.Place{Status: status, State: "somewhere", Data: []byte("{}"), Error: why},
 	}})
 	require.NoError(t, err)
@@ -58,7 +74,7 @@ func (b books) workflow(t *testing.T, id string, status store.Status, why string
 
 func (b books) take(t *testing.T, lamps int) {
 	t.Helper()
-	b.exec(t, `UPDATE shop_stock SET free = free - $1 WHERE sku = 'sku-run-lamp'`, lamps)
+	b.exec(t, `UPDATE shop_stock SET free = free - $2 WHERE sku = $1`, b.named("sku-run-lamp"), lamps)
 }
 
 // moves writes down money that moved for an order.
@@ -66,17 +82,17 @@ func (b books) moves(t *testing.T, kind, id string, cents int64) {
 	t.Helper()
 	_, err := b.bank.ExecContext(t.Context(), `
 		INSERT INTO effect (kind, key, order_id, caller, card, charge, cents, done_at)
-		VALUES (?1, 'k', ?2, 'worker-run-1', '4242', 0, ?3, 100)`, kind, id, cents)
+		VALUES (?1, 'k', ?2, 'worker-run-1', '4242', 0, ?3, 100)`, kind, b.named(id), cents)
 	require.NoError(t, err)
 	_, err = b.bank.ExecContext(t.Context(), `
 		INSERT INTO request (path, key, order_id, caller, came_at)
-		VALUES ('/' || ?1, 'k', ?2, 'worker-run-1', 100)`, kind, id)
+		VALUES ('/' || ?1, 'k', ?2, 'worker-run-1', 100)`, kind, b.named(id))
 	require.NoError(t, err)
 }
 
 func (b books) audit(t *testing.T) *audit {
 	t.Helper()
-	a, err := takeAudit(t.Context(), b.database, b.stage.bankFile, scope{"run"})
+	a, err := takeAudit(t.Context(), b.database, b.stage.bankFile, b.scope)
 	require.NoError(t, err)
 	return a
 }
@@ -109,72 +125,74 @@ func TestAuditOfAGoodWorld(t *testing.T) {
 	})
 }
 
+// third accepts a third order, and gives it a workflow.
+func (b books) third(t *testing.T, status store.Status, why string) {
+	t.Helper()
+	b.accept(t, "order-run-3")
+	b.workflow(t, "order-run-3", status, why)
+}
+
 // Each case does one wrong thing to a good world.
 func TestAuditFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		spoil                func(*testing.T, books)
-		double, lost, stocks int
+		double, lost, stocks int // the figures
 		says                 string
+		spoil                func(*testing.T, books)
 	}{
-		"charged twice": {func(t *testing.T, b books) {
+		"charged twice, both given back": {1, 0, 0, "order-run-2: charged 2 times", func(t *testing.T, b books) {
 			b.moves(t, "charge", "order-run-2", 1)
 			b.moves(t, "refund", "order-run-2", 1)
-		},
-			1, 0, 0, "order-run-2: charged 2 times"},
-		"charged three times, kept": {func(t *testing.T, b books) {
+		}},
+		"charged three times": {2, 1, 0, "order-run-1: COMPLETED, but the bank kept 15.00 and not 5.00", func(t *testing.T, b books) {
 			b.moves(t, "charge", "order-run-1", 500)
 			b.moves(t, "charge", "order-run-1", 500)
-		},
-			2, 1, 0, "order-run-1: COMPLETED, but the bank kept 15.00 and not 5.00"},
-		"completed without paying": {func(t *testing.T, b books) {
-			b.accept(t, "order-run-3")
-			b.workflow(t, "order-run-3", store.Completed, "")
+		}},
+		"completed unpaid": {0, 1, 0, "order-run-3: COMPLETED, but the bank kept 0.00 and not 5.00", func(t *testing.T, b books) {
+			b.third(t, store.Completed, "")
 			b.take(t, 1)
-		}, 0, 1, 0, "order-run-3: COMPLETED, but the bank kept 0.00 and not 5.00"},
-		"undone without a refund": {func(t *testing.T, b books) {
-			b.accept(t, "order-run-3")
-			b.workflow(t, "order-run-3", store.Compensated, "")
+		}},
+		"undone, not refunded": {0, 1, 0, "order-run-3: COMPENSATED, but the bank kept 5.00 and not 0.00", func(t *testing.T, b books) {
+			b.third(t, store.Compensated, "")
 			b.moves(t, "charge", "order-run-3", 500)
-		}, 0, 1, 0, "order-run-3: COMPENSATED, but the bank kept 5.00 and not 0.00"},
-		"accepted, no workflow": {func(t *testing.T, b books) { b.accept(t, "order-run-3") },
-			0, 1, 0, "order-run-3: accepted, but there is no workflow"},
-		"held": {func(t *testing.T, b books) {
+		}},
+		"accepted, not started": {0, 1, 0, "order-run-3: accepted, but there is no workflow", func(t *testing.T, b books) {
 			b.accept(t, "order-run-3")
-			b.workflow(t, "order-run-3", store.Held, "poison")
-		},
-			0, 1, 0, "order-run-3: accepted, but HELD in state somewhere: poison"},
-		"still waiting": {func(t *testing.T, b books) {
-			b.accept(t, "order-run-3")
-			b.workflow(t, "order-run-3", store.Waiting, "")
-		},
-			0, 1, 0, "order-run-3: accepted, but WAITING in state somewhere"},
-		"failed, which no order may": {func(t *testing.T, b books) {
-			b.accept(t, "order-run-3")
-			b.workflow(t, "order-run-3", store.Failed, "")
-		}, 0, 1, 0, "order-run-3: accepted, but FAILED in state somewhere"},
-		"stock gone": {func(t *testing.T, b books) { b.take(t, 1) },
-			0, 0, 1, "sku-run-lamp: 2 are gone, but completed orders took 1"},
-		"stock from nowhere": {func(t *testing.T, b books) { b.take(t, -2) },
-			0, 0, 1, "sku-run-lamp: -1 are gone, but completed orders took 1"},
+		}},
+		"held": {0, 1, 0, "order-run-3: accepted, but HELD in state somewhere: poison", func(t *testing.T, b books) {
+			b.third(t, store.Held, "poison")
+		}},
+		"still waiting": {0, 1, 0, "order-run-3: accepted, but WAITING in state somewhere", func(t *testing.T, b books) {
+			b.third(t, store.Waiting, "")
+		}},
+		"failed, as no order may": {0, 1, 0, "order-run-3: accepted, but FAILED in state somewhere", func(t *testing.T, b books) {
+			b.third(t, store.Failed, "")
+		}},
+		"stock lost": {0, 0, 1, "sku-run-lamp: 2 are gone, but completed orders took 1", func(t *testing.T, b books) {
+			b.take(t, 1)
+		}},
+		"stock from nowhere": {0, 0, 1, "sku-run-lamp: -1 are gone, but completed orders took 1", func(t *testing.T, b books) {
+			b.take(t, -2)
+		}},
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onEachStore(t, func(t *testing.T, st stage) {
-				b := newBooks(t, st)
+	onEachStore(t, func(t *testing.T, st stage) {
+		world := newBooks(t, st)
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				b := world.anew(t, newScope().run)
 				b.good(t)
 				tc.spoil(t, b)
+				says := b.named(tc.says)
 				a := b.audit(t)
 				require.Equal(t, []int{tc.double, tc.lost, tc.stocks}, []int{a.doubleCharges, a.lostOrders, a.stockErrors}, a.findings)
-				require.Contains(t, a.findings, tc.says)
+				require.Contains(t, a.findings, says)
 				var out bytes.Buffer
 				require.ErrorIs(t, a.print(&out), errAudit)
-				require.Contains(t, out.String(), "wrong: "+tc.says+"\n")
+				require.Contains(t, out.String(), "wrong: "+says+"\n")
 				require.Equal(t, "FAILED", figures(t, out.String())["verdict"])
 			})
-		})
-	}
+		}
+	})
 }
 
 func TestAuditLooksAtOneRunOnly(t *testing.T) {
