@@ -59,7 +59,7 @@ func TestWaitStopsAtHeld(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
 	p.worker()
-	r := p.run("workflow", "start", "parcel", "p-1", "--input", `{"to":"Mars","fail":"unpack"}`, "--wait")
+	r := p.run("workflow", "start", "parcel", "p-1", "--input", `{"to":"Mars","fail":"unpack"}`, "--wait", "--timeout", "60s")
 	require.Equal(t, 1, r.code)
 	require.Regexp(t, `^p-1 HELD in state sending: held: undo unpack was refused: it is glued\n$`, r.out)
 	require.Contains(t, r.err, `workflow "p-1" is HELD; see why: workerd workflow why p-1`)
@@ -97,7 +97,7 @@ func TestFollowEndsWithTheWorkflow(t *testing.T) {
 			continue
 		}
 		require.Regexp(t, `(?m)^\d\d:\d\d:\d\d  DONE  send  attempt 1  \S+  p-1/send/1$`, r.out)
-		require.Regexp(t, `^\d\d:\d\d:\d\d  COMPLETED  delivered  ended COMPLETED \d s ago$`, lines[len(lines)-1])
+		require.Regexp(t, `^\d\d:\d\d:\d\d  COMPLETED  delivered  ended COMPLETED \d+ s ago$`, lines[len(lines)-1])
 	}
 }
 
@@ -199,6 +199,8 @@ func TestPayloadsAreShownAsStored(t *testing.T) {
 	p.must("workflow", "start", "parcel", "p-1", "--input", `{"to":"<Rome> & \u0007é","grams":9007199254740993}`)
 	require.Contains(t, p.must("workflow", "show", "p-1", "--payload", "-o", "jsonl"), `"grams":9007199254740993`)
 	require.NotContains(t, p.must("workflow", "show", "p-1", "-o", "json"), `"data"`)
+	p.must("workflow", "start", "parcel", "<2> & 3", "--input", `{"to":"Rome"}`)
+	require.Contains(t, p.must("workflow", "why", "<2> & 3", "-o", "json"), `"id": "<2> & 3"`)
 	require.NotContains(t, p.must("workflow", "show", "p-1", "--payload"), "\a")
 }
 

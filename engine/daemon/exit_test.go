@@ -86,6 +86,8 @@ func TestExitCodes(t *testing.T) {
 		"no such folder":       {2, `there is no directory "/nowhere"`, []string{"workflow", "start", "parcel", "x", "--input", "{}", "--database-url", "sqlite:/nowhere/x.db"}},
 		"not a database":       {2, `it is not a SQLite database`, []string{"workflow", "list", "--database-url", "sqlite:" + textFile(t)}},
 		"timed out":            {5, `timed out after 50ms`, append(start("there", `{"to":"Rome"}`), "--wait", "--timeout", "50ms")},
+		"timed out at once":    {5, `timed out after 1ns`, []string{"workflow", "list", "--timeout", "1ns"}},
+		"timed out, migrating": {5, `timed out after 1ns`, []string{"migrate", "up", "--timeout", "1ns"}},
 		"timed out, following": {5, `timed out after 50ms`, []string{"workflow", "show", "there", "--follow", "--timeout", "50ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {

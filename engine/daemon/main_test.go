@@ -100,14 +100,14 @@ func (p *program) worker(args ...string) (out *buffer) {
 		drain()
 		require.Zero(p.t, <-ended, errs.String())
 	})
-	require.Eventually(p.t, func() bool { return strings.Contains(errs.String(), "worker joined") }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(p.t, func() bool { return strings.Contains(errs.String(), "worker joined") }, 60*time.Second, 5*time.Millisecond)
 	return out
 }
 
 // eventually waits until a command's output holds a text.
 func (p *program) eventually(text string, args ...string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Contains(p.run(args...).out, text) }, 10*time.Second, 20*time.Millisecond, "%v", args)
+	require.Eventually(p.t, func() bool { return strings.Contains(p.run(args...).out, text) }, 60*time.Second, 20*time.Millisecond, "%v", args)
 }
 
 // buffer is a bytes.Buffer that several goroutines may use.

@@ -48,7 +48,7 @@ func (p *process) code() int {
 
 func (p *process) says(text string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Contains(p.out.String()+p.err.String(), text) }, 20*time.Second, 5*time.Millisecond, "%s", text)
+	require.Eventually(p.t, func() bool { return strings.Contains(p.out.String()+p.err.String(), text) }, 60*time.Second, 5*time.Millisecond, "%s", text)
 }
 
 // cli runs a command in a process of its own, to its end.
@@ -103,7 +103,7 @@ func TestSecondSignalLeavesAtOnce(t *testing.T) {
 			w.signal(sig)
 			asked := time.Now()
 			require.Equal(t, want, w.code(), w.err.String())
-			require.Less(t, time.Since(asked), 5*time.Second, "the drain timeout is 25 s")
+			require.Less(t, time.Since(asked), 15*time.Second, "the drain timeout is 25 s")
 			require.Contains(t, w.err.String(), "left at once")
 			require.FileExists(t, stall)
 		})
@@ -119,7 +119,7 @@ func stalled(t *testing.T) (w *process, url, stall string) {
 	w = spawn(t, url, "run", "--poll", "50ms")
 	w.says("worker joined")
 	cli(t, url, "workflow", "start", "parcel", "p-1", "--input", `{"to":"Rome","stall":"`+stall+`"}`)
-	require.Eventually(t, func() bool { _, err := os.Stat(stall); return err == nil }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(stall); return err == nil }, 60*time.Second, 5*time.Millisecond)
 	require.Contains(t, cli(t, url, "workflow", "why", "p-1"), "running step pack, attempt 1, on worker ")
 	return w, url, stall
 }
@@ -133,7 +133,7 @@ func TestBlockWithinASecond(t *testing.T) {
 	w := spawn(t, url, "run")
 	w.says("definitions  parcel v4")
 	t.Logf("after %v", time.Since(began))
-	require.Less(t, time.Since(began), 5*time.Second, "a second on an idle machine")
+	require.Less(t, time.Since(began), 10*time.Second, "it is a second on an idle machine")
 }
 
 // A killed worker's step is told from one that runs, once its lease is over.
@@ -144,7 +144,7 @@ func TestWhyOfAKilledWorker(t *testing.T) {
 	w := spawn(t, url, "run", "--lease", "300ms", "--poll", "50ms")
 	w.says("worker joined")
 	cli(t, url, "workflow", "start", "parcel", "p-1", "--input", `{"to":"Rome","stall":"`+stall+`"}`)
-	require.Eventually(t, func() bool { _, err := os.Stat(stall); return err == nil }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(stall); return err == nil }, 60*time.Second, 5*time.Millisecond)
 	w.signal(syscall.SIGKILL)
 	require.Equal(t, -1, w.code())
 	p := programOn(t, url)

@@ -96,16 +96,12 @@ func (a *app) work(ctx context.Context, cfg engine.Config) error {
 	a.printBlock(s, cfg)
 
 	ended := make(chan error, 1)
-	go func() { ended <- s.eng.Run(drain) }()
+	go func() { ended <- errors.Join(s.eng.Run(drain), s.close()) }()
 	select {
 	case err := <-ended:
-		if err != nil {
-			_ = s.close()
-			return err
-		}
-		return s.close()
+		return err
 	case sig := <-second:
-		return &signalError{sig, true} // closing would wait for what is running
+		return &signalError{sig, true} // without closing, which would wait for what is running
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,9 +19,10 @@ const clientTimeout = 30 * time.Second
 
 // session is a command's access to a database.
 type session struct {
-	db    database
-	store store.Store
-	eng   *engine.Engine
+	db     database
+	store  store.Store
+	eng    *engine.Engine
+	closed atomic.Bool // or about to be
 }
 
 // access says what a command needs of the database.
@@ -101,7 +104,7 @@ func (a *app) database(create bool) (database, error) {
 
 // equip makes the engine of a session.
 func (a *app) equip(s *session, need access, cfg engine.Config) (err error) {
-	cfg.Logger = a.logger()
+	cfg.Logger = slog.New(whileOpen{a.logger().Handler(), &s.closed})
 	if s.eng, err = engine.New(s.store, cfg); err != nil {
 		return err
 	}
@@ -127,10 +130,23 @@ func (a *app) registerOn(eng *engine.Engine) error {
 }
 
 func (s *session) close() error {
+	s.closed.Store(true)
 	if err := s.store.Close(); err != nil {
 		return fmt.Errorf("close database: %w", err)
 	}
 	return nil
+}
+
+// whileOpen is a log that ends with its session: what the engine does in the
+// background, such as listening, fails then, and nobody needs to know.
+type whileOpen struct {
+	slog.Handler
+	closed *atomic.Bool
+}
+
+// Enabled implements slog.Handler.
+func (h whileOpen) Enabled(ctx context.Context, level slog.Level) bool {
+	return !h.closed.Load() && h.Handler.Enabled(ctx, level)
 }
 
 func definitionName(d store.Def) string { return fmt.Sprintf("%s v%d", d.Name, d.Version) }
