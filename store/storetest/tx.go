@@ -106,10 +106,11 @@ func txLiterals(e *env) {
 // txArguments: an argument too few is an error, never a NULL.
 func txArguments(e *env) {
 	l := newLedger(e)
-	insert := "INSERT INTO " + l.name + " (id, amount) VALUES ($1, $2)"
-	for _, args := range [][]any{{"a"}, {"a", 1, 2}} {
+	update := "UPDATE " + l.name + " SET amount = 7 WHERE id = $1 OR id = $2"
+	for _, args := range [][]any{{}, {"a"}, {"a", "b", "c"}} {
 		require.Error(e, e.tryInTx(func(tx store.Tx) error {
-			_, err := tx.Exec(e.ctx, insert, args...)
+			require.NoError(e, l.add(tx, "a", 5))
+			_, err := tx.Exec(e.ctx, update, args...)
 			return err
 		}), "%d arguments", len(args))
 	}
