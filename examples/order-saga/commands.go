@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -30,17 +32,38 @@ func (s *settings) stage() stage {
 	return stage{databaseURL: s.databaseURL, bankFile: s.bankPath()}
 }
 
+// sqlitePath is the path of the orders' SQLite file; "" if they are elsewhere.
+func (s *settings) sqlitePath() string {
+	path, ok := strings.CutPrefix(s.databaseURL, "sqlite:")
+	if !ok {
+		return ""
+	}
+	return strings.TrimPrefix(path, "//")
+}
+
 // bankPath is the bank's file: unless it is named, it lies beside the SQLite
 // file of the orders, or in the current directory.
 func (s *settings) bankPath() string {
-	if s.bankFile != "" {
+	switch path := s.sqlitePath(); {
+	case s.bankFile != "":
 		return s.bankFile
-	}
-	path, ok := strings.CutPrefix(s.databaseURL, "sqlite:")
-	if !ok {
+	case path == "":
 		return "order-saga-bank.db"
+	default:
+		return strings.TrimSuffix(path, ".db") + "-bank.db"
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(path, "//"), ".db") + "-bank.db"
+}
+
+// exists returns an error if the orders would be in a file that is not there.
+func (s *settings) exists() error {
+	path := s.sqlitePath()
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no database file %q: run the program without an argument first", path)
+	}
+	return nil
 }
 
 func rootCommand() *cobra.Command {
@@ -81,6 +104,9 @@ func auditCommand(s *settings) *cobra.Command {
 		Short: "Count orders, stock and money, and say whether they agree",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.exists(); err != nil {
+				return err
+			}
 			c, err := newClient(cmd.Context(), s.databaseURL, nil)
 			if err != nil {
 				return err

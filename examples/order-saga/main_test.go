@@ -130,6 +130,15 @@ func TestWrongCallsAreUsageErrors(t *testing.T) {
 	}
 }
 
+func TestAnAuditOfNothingMakesNoFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "none.db")
+	code, _, stderr := runMain(t, "audit", "--database-url", "sqlite:"+path)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "no database file")
+	require.NoFileExists(t, path)
+}
+
 func TestEachCommandHasHelp(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range []string{"bank", "worker", "order", "audit", "chaos"} {
