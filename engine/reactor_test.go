@@ -497,11 +497,15 @@ func TestDrainHandsOver(t *testing.T) {
 	js := g.take("a", "b")
 	row := claimedRow("suspect")
 	row.Mark.Crashes = soloCrashes
-	g.give(evClaimed{id: self, limit: 10, rows: []store.Claimed{row}})
+	mailed := claimedRow("mailed") // claimed for a message while it pauses
+	mailed.Due = false
 
-	cmds := g.give(evDrain{})
+	cmds := g.give(evClaimed{id: self, limit: 10, rows: []store.Claimed{row, mailed}}, evDrain{})
 	rel := one[cmdRelease](t, cmds)
-	require.Equal(t, []store.Released{{Guard: store.Guard{ID: "suspect", Revision: 2}}}, rel.rs, "what has not begun goes back")
+	require.Equal(t, []store.Released{
+		{Guard: store.Guard{ID: "suspect", Revision: 2}},
+		{Guard: store.Guard{ID: "mailed", Revision: 2}, Begun: true},
+	}, rel.rs, "what has not begun goes back, and with it the attempt that its claim has counted")
 	g.give(evReleased{id: self, holds: rel.holds})
 	require.Empty(t, pick[cmdClaim](g.give(evHint{})), "nothing new is claimed")
 

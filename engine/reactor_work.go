@@ -134,13 +134,17 @@ func (r *reactor) releaseReady(except *hold) {
 		}
 		h.phase = holdReleasing
 		holds = append(holds, h)
-		rs = append(rs, store.Released{Guard: store.Guard{ID: h.id, Revision: h.rev}})
+		rs = append(rs, store.Released{Guard: store.Guard{ID: h.id, Revision: h.rev}, Begun: !h.counted()})
 	}
 	r.ready = kept
 	if len(holds) > 0 {
 		r.do(cmdRelease{holds, rs})
 	}
 }
+
+// counted reports whether an attempt was counted that has not begun: by the
+// claim of a due workflow, or by this worker's own last transition.
+func (h *hold) counted() bool { return h.due || h.run != nil }
 
 func (r *reactor) released(ev evReleased) {
 	if !r.current(ev.id) {

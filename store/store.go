@@ -108,7 +108,7 @@ type Workers interface {
 // Released is a workflow that its owner gives back.
 type Released struct {
 	Guard
-	Begun bool // the body of its mark has begun
+	Begun bool // the body of its mark has begun, or its attempt was never counted
 }
 
 // Clients is what programs that start, steer and watch workflows need.
