@@ -185,6 +185,9 @@ func (w *world) process(j job) *process {
 	if j.Lease == 0 {
 		j.Lease, j.Poll = w.lease, w.poll
 	}
+	if j.Only == nil {
+		j.Only = w.only
+	}
 	if j.Concurrency == 0 {
 		j.Concurrency = 16
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,7 @@ type world struct {
 	url    string
 	lease  time.Duration // of the workers
 	poll   time.Duration
+	only   []string // the definitions that engines and processes know; all if empty
 	ledger *ledger
 	site   *site
 	st     store.Store // the test's own look at the database
@@ -77,12 +79,16 @@ func onPostgres(t *testing.T, run func(w *world)) {
 // whatever may outlive the test.
 func newWorld(t *testing.T, url string) *world {
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(testLabel, t.Name())))
-	w := &world{T: t, url: url, lease: 30 * time.Second, poll: 100 * time.Millisecond, ledger: newLedger(), starts: map[string]startAgain{}}
+	w := &world{T: t, url: url, lease: 30 * time.Second, poll: 150 * time.Millisecond, ledger: newLedger(), starts: map[string]startAgain{}}
 	w.site = newSite(w.ledger.server.URL)
 	t.Cleanup(w.finish)
 	w.st = w.open()
 	return w
 }
+
+// knows says which definitions the scenario is about. To register the others
+// would only take time.
+func (w *world) knows(definitions ...string) { w.only = definitions }
 
 // ctx bounds a call of the test's.
 func (w *world) ctx() context.Context {
@@ -92,9 +98,11 @@ func (w *world) ctx() context.Context {
 }
 
 // open gives one more handle on the database, as another process would have.
-func (w *world) open() store.Store {
+func (w *world) open() store.Store { w.Helper(); return w.openAt(w.url) }
+
+func (w *world) openAt(url string) store.Store {
 	w.Helper()
-	st, err := openStore(w.ctx(), w.url)
+	st, err := openStore(w.ctx(), url)
 	require.NoError(w, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +156,8 @@ type node struct {
 type nodeOptions struct {
 	wrap   func(store.Store) store.Store // between the engine and the database
 	tune   func(*engine.Config)
-	only   []string // the definitions that it knows; all if empty
+	only   []string // the definitions that it knows, if not those of its world
+	pool   int      // how many connections it may have, where the store has a pool
 	shared bool     // it uses the test's own handle on the database
 }
 
@@ -160,7 +169,12 @@ func (w *world) client(opts ...nodeOptions) *node {
 		o = opts[0]
 	}
 	n := &node{w: w, log: newLogs(), steps: &stepLog{}}
-	if n.st = w.st; !o.shared {
+	switch {
+	case o.shared:
+		n.st = w.st
+	case w.isPostgres() && o.pool > 0:
+		n.st = w.openAt(withParameter(w.url, "pool_max_conns", strconv.Itoa(o.pool)))
+	default:
 		n.st = w.open()
 	}
 	if o.wrap != nil {
@@ -176,6 +190,9 @@ func (w *world) client(opts ...nodeOptions) *node {
 	var err error
 	n.Engine, err = engine.New(n.st, cfg)
 	require.NoError(w, err)
+	if o.only == nil {
+		o.only = w.only
+	}
 	n.flows, err = w.site.register(n.Engine, o.only...)
 	require.NoError(w, err)
 	return n

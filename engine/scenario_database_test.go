@@ -31,6 +31,7 @@ func onOwnPostgres(t *testing.T, run func(w *world, server *pgtest.Server)) {
 func TestPostgresRestartsDuringACall(t *testing.T) {
 	t.Parallel()
 	onOwnPostgres(t, func(w *world, server *pgtest.Server) {
+		w.knows("saga")
 		n, c := w.worker(), w.client()
 		n.log.await(w, 1, "worker joined")
 		gates := map[string]*gate{"done": newGate(), "refused": newGate(), "across": newGate()}
@@ -64,6 +65,7 @@ func TestPostgresRestartsDuringACall(t *testing.T) {
 func TestPostgresCrashesDuringATakeover(t *testing.T) {
 	t.Parallel()
 	onOwnPostgres(t, func(w *world, server *pgtest.Server) {
+		w.knows("single")
 		const many = 250
 		w.lease = 4 * time.Second
 		c := w.client()
@@ -111,6 +113,7 @@ func TestPostgresCrashesDuringATakeover(t *testing.T) {
 func TestAnotherProcessKeepsTheWriteLock(t *testing.T) {
 	t.Parallel()
 	onSQLite(t, func(w *world) {
+		w.knows("saga")
 		n := w.worker()
 		n.log.await(w, 1, "worker joined")
 		p := w.process(job{Do: "lock"})
@@ -156,6 +159,7 @@ func (c *child) lock(ctx context.Context, j job) error {
 // worker keeps what its bodies came to, and writes it once there is room.
 func TestFullDisk(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("moving-once", "saga")
 		w.accounts()
 		var full, transactionsOnly atomic.Bool
 		var refusals atomic.Int32

@@ -23,6 +23,7 @@ import (
 // key, soon after the lease is over.
 func TestKilledInAStep(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga")
 		w.lease = 2 * time.Second
 		ps := map[string]*process{}
 		for range 3 {
@@ -54,10 +55,11 @@ func TestKilledInAStep(t *testing.T) {
 // goes on, whatever it writes is refused; it says so, and begins anew.
 func TestPausedBeyondItsLease(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga", "single")
 		gate := w.ledger.holds("w", "do-2")
 		c := w.client()
 		c.start("saga", "w", trip{Amount: 1})
-		p := w.process(job{})
+		p := w.process(job{Lease: 6 * time.Second, Poll: w.poll}) // so that it soon finds out
 		gate.arrived(w)
 		p.freeze()
 		w.leaseOver(p.log.worker(w))
@@ -93,6 +95,7 @@ func rowsOf(l *ledger, workflow string) []row {
 func TestPausedInATransaction(t *testing.T) {
 	t.Parallel()
 	onPostgres(t, func(w *world) {
+		w.knows("moving")
 		w.lease = 5 * time.Second // so a transaction may take two
 		w.accounts()
 		gate := w.ledger.holds("w", "wrote")
@@ -118,10 +121,11 @@ func TestPausedInATransaction(t *testing.T) {
 // that nobody has.
 func TestWorkerFencesItself(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("single")
 		w.lease = 3 * time.Second
 		var down atomic.Bool
 		var renewed atomic.Pointer[time.Time]
-		n := w.client(nodeOptions{only: []string{"single"}, wrap: spoils(func(f *faulty) {
+		n := w.client(nodeOptions{wrap: spoils(func(f *faulty) {
 			f.renew = func(ctx context.Context, me store.WorkerID, lease time.Duration) (bool, error) {
 				if down.Load() {
 					return false, fmt.Errorf("renew: %w: %w", store.ErrRetry, errNetwork)
@@ -197,6 +201,7 @@ func (m *meeting) wait() {
 // together, one of them takes it and the other does nothing.
 func TestTwoRecoverersAtOnce(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga")
 		gate := w.ledger.holds("w", "do-2")
 		c := w.client()
 		c.start("saga", "w", trip{Amount: 1})
@@ -255,6 +260,7 @@ func TestTwoRecoverersAtOnce(t *testing.T) {
 // changes when the sweeper goes on.
 func TestSweeperMeetsACompletedWorkflow(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("single")
 		gate := w.ledger.holds("w", "work")
 		owner := w.worker(nodeOptions{wrap: spoils(func(f *faulty) {
 			f.renew = func(context.Context, store.WorkerID, time.Duration) (bool, error) {
@@ -305,6 +311,7 @@ func TestSweeperMeetsACompletedWorkflow(t *testing.T) {
 // has anything held against it.
 func TestDrain(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga", "stone-deaf")
 		c := w.client()
 		gates := map[string]*gate{}
 		for _, id := range []string{"ends", "cut", "deaf"} {
@@ -344,6 +351,7 @@ func TestDrain(t *testing.T) {
 // only once, and does not.
 func TestDrainInATransaction(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("moving-once")
 		w.accounts()
 		c := w.client()
 		gate := w.ledger.holds("w", "wrote")
@@ -363,6 +371,7 @@ func TestDrainInATransaction(t *testing.T) {
 // A body that goes on after its worker has left touches nothing any more.
 func TestLateBodyOfADrainedWorker(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("stone-deaf")
 		gate := w.ledger.holds("w", "do-1")
 		n := w.worker(nodeOptions{tune: func(c *engine.Config) {
 			c.DrainTimeout, c.CutTimeout = 10*time.Millisecond, 10*time.Millisecond
@@ -390,6 +399,7 @@ func TestLateBodyOfADrainedWorker(t *testing.T) {
 // beside it all finish.
 func TestPoison(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga", "single")
 		const healthy = 20
 		for range 10 {
 			w.ledger.next("poison", "work", tells("exit"))
@@ -401,7 +411,7 @@ func TestPoison(t *testing.T) {
 		}
 		died := make(chan *process, 16)
 		launch := func() {
-			p := w.process(job{Only: []string{"single", "saga"}})
+			p := w.process(job{})
 			go func() { <-p.ended; died <- p }()
 		}
 		for range 3 {

@@ -15,6 +15,7 @@ import (
 // there is nothing to undo.
 func TestSaga(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga")
 		n := w.worker()
 		w.ledger.next("fourth", "do-4", refused)
 		w.ledger.next("first", "do-1", refused)
@@ -47,6 +48,7 @@ func TestSaga(t *testing.T) {
 // its effect is there once. The reason of the rollback is still told.
 func TestUndoFailsOnce(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga")
 		w.ledger.next("w", "do-3", refused)
 		w.ledger.next("w", "undo-2", failsAfter)
 		n := w.worker()
@@ -61,6 +63,7 @@ func TestUndoFailsOnce(t *testing.T) {
 // An undo that fails for good needs a person: it is never dropped.
 func TestUndoFailsForGood(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga")
 		w.ledger.next("w", "do-3", refused)
 		w.ledger.next("w", "undo-2", failsBefore, failsBefore, failsBefore)
 		n := w.worker()
@@ -75,6 +78,7 @@ func TestUndoFailsForGood(t *testing.T) {
 // and none doubled; and what is seen meanwhile tells done, running and pending.
 func TestKilledDuringAnUndo(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga")
 		w.ledger.next("w", "do-4", refused)
 		gate := w.ledger.holds("w", "undo-2")
 		c := w.client()
@@ -103,6 +107,7 @@ func TestKilledDuringAnUndo(t *testing.T) {
 // A cancellation before anything has begun: nothing is called at all.
 func TestCancelBeforeTheStart(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga")
 		c := w.client()
 		c.start("saga", "w", trip{Amount: 1})
 		require.NoError(w, c.Cancel(w.ctx(), "w", "changed my mind"))
@@ -123,6 +128,7 @@ func TestCancelBeforeTheStart(t *testing.T) {
 // one; and one of a step that pauses between two attempts.
 func TestCancelDuringAStep(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("rare", "saga")
 		c, n := w.client(), w.worker()
 		n.log.await(w, 1, "worker joined")
 		for _, tt := range []struct {
@@ -162,6 +168,7 @@ func TestCancelDuringAStep(t *testing.T) {
 // rollback changes nothing of it.
 func TestCancelWhileWaitingAndDuringTheRollback(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("vote")
 		n := w.worker()
 		n.start("vote", "waits", trip{Amount: 1, Quorum: 1})
 		n.becomes("waits", "it waits", func(s engine.Snapshot[trip]) bool { return s.Awaits == "ballot" })
@@ -181,6 +188,7 @@ func TestCancelWhileWaitingAndDuringTheRollback(t *testing.T) {
 // the body is not cut off, and then there is only forward.
 func TestCancelAroundThePivot(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("parcel")
 		c, n := w.client(), w.worker()
 		n.log.await(w, 1, "worker joined")
 		for id, starter := range map[string]*node{"claimed": c, "owned": n} {
@@ -220,6 +228,7 @@ func TestCancelAroundThePivot(t *testing.T) {
 // behind it: what fails for good needs a person.
 func TestBehindThePivotThereIsOnlyForward(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("parcel")
 		n := w.worker()
 		for id, step := range map[string]string{"pivot": "send", "later": "tell"} {
 			w.ledger.next(id, step, failsBefore, failsBefore, failsBefore)

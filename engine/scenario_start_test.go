@@ -51,6 +51,7 @@ func TestOneIDStartedByManyAtOnce(t *testing.T) {
 // no harm.
 func TestConflictingStarts(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga", "single")
 		gate := w.ledger.holds("w", "work")
 		c := w.client()
 		c.start("single", "w", trip{Amount: 7})
@@ -87,6 +88,7 @@ func TestConflictingStarts(t *testing.T) {
 // checkDuplicates.
 func TestDuplicateStartsAfterTheEnd(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("saga", "single")
 		w.ledger.next("failed", "work", refused)
 		w.ledger.next("undone", "do-3", refused)
 		n := w.worker()
@@ -115,6 +117,7 @@ func TestDuplicateStartsAfterTheEnd(t *testing.T) {
 // that commits. A caller that did not hear of its commit may repeat everything.
 func TestStartInTheCallersTransaction(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("single")
 		w.accounts()
 		n := w.worker()
 		start := func(id string, commit bool) (s engine.Started) {
@@ -148,6 +151,7 @@ func TestStartInTheCallersTransaction(t *testing.T) {
 // inserted, and the workflow runs once, by the worker that inserted it.
 func TestStartWhoseReplyIsLost(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("single")
 		var lost atomic.Int32
 		n := w.worker(nodeOptions{wrap: spoils(func(f *faulty) {
 			f.start = func(ctx context.Context, news []store.New) ([]store.StartResult, error) {
@@ -171,7 +175,8 @@ func TestStartWhoseReplyIsLost(t *testing.T) {
 // events is long: all are answered, and all run.
 func TestMoreStartsThanThereIsRoomFor(t *testing.T) {
 	eachStore(t, func(w *world) {
-		n := w.worker(nodeOptions{only: []string{"nap"}, tune: func(c *engine.Config) { c.Concurrency = 4 }})
+		w.knows("nap")
+		n := w.worker(nodeOptions{tune: func(c *engine.Config) { c.Concurrency = 4 }})
 		const many = 1500
 		var wg sync.WaitGroup
 		var created atomic.Int32
@@ -194,6 +199,7 @@ func TestMoreStartsThanThereIsRoomFor(t *testing.T) {
 // What is wrong with a request is said before anything is written.
 func TestBadInput(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("single")
 		n := w.client()
 		good := n.flows["single"]
 		for name, id := range map[string]string{
@@ -238,7 +244,8 @@ func TestBadInput(t *testing.T) {
 // A definition with five faults: all five are named, and nothing is written.
 func TestDefinitionWithFiveFaults(t *testing.T) {
 	eachStore(t, func(w *world) {
-		n := w.client(nodeOptions{only: []string{"single"}})
+		w.knows("single")
+		n := w.client()
 		bare := step.Call("charge", w.site.call) // 1: what becomes of its effect?
 		_, err := engine.Register(n.Engine, statemachine.Definition[trip]{
 			Name: "faulty", Version: 1, Start: "charging", OnFailure: "undone", Ends: ends,

@@ -18,6 +18,7 @@ import (
 // often it has failed survives a kill -9 between two attempts.
 func TestFailsTwiceThenWorks(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("paced")
 		w.ledger.next("w", "do-1", failsBefore, failsBefore)
 		c := w.client()
 		c.start("paced", "w", trip{Amount: 1})
@@ -36,6 +37,7 @@ func TestFailsTwiceThenWorks(t *testing.T) {
 // workers they happened on.
 func TestAttemptsSurviveAKill(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("paced")
 		w.ledger.next("w", "do-1", failsBefore, failsBefore, failsBefore, failsBefore)
 		c := w.client()
 		c.start("paced", "w", trip{Amount: 1})
@@ -56,6 +58,7 @@ func TestAttemptsSurviveAKill(t *testing.T) {
 // no effect.
 func TestRefusalRollsBackAtOnce(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("rare")
 		w.ledger.next("w", "do-3", refused)
 		n := w.worker()
 		n.start("rare", "w", trip{Amount: 1})
@@ -87,6 +90,7 @@ func TestExhaustedStepIsUndoneItself(t *testing.T) {
 		{"deaf", "deaf", []act{hang, hang}, "attempt timed out after 200ms"},
 	}
 	eachStore(t, func(w *world) {
+		w.knows("brief", "deaf", "saga")
 		n := w.worker()
 		for _, tt := range cases {
 			w.ledger.next(tt.id, "do-2", tt.acts...)
@@ -119,6 +123,7 @@ func without(list []string, s string) []string {
 // goroutine. The worker lives and goes on with everything else.
 func TestPanicFailsTheAttempt(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("single")
 		w.ledger.next("panics", "work", tells("panic"))
 		w.ledger.next("goexits", "work", tells("goexit"))
 		n := w.worker()
@@ -142,6 +147,7 @@ func TestPanicFailsTheAttempt(t *testing.T) {
 // nothing that fails: every step is executed exactly once, and no lease is lost.
 func TestManyWorkflowsOnManyWorkers(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("rare")
 		const many, workers = 200, 8
 		url := w.url
 		if w.isPostgres() {
@@ -149,7 +155,7 @@ func TestManyWorkflowsOnManyWorkers(t *testing.T) {
 		}
 		var ps []*process
 		for range workers {
-			ps = append(ps, w.process(job{URL: url, Only: []string{"rare"}}))
+			ps = append(ps, w.process(job{URL: url}))
 		}
 		for _, p := range ps {
 			p.joined()
@@ -178,6 +184,7 @@ func TestManyWorkflowsOnManyWorkers(t *testing.T) {
 // and before the worker has heard of it, it is not.
 func TestKilledInATransactionalStep(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("moving")
 		w.accounts()
 		c := w.client()
 
@@ -199,6 +206,7 @@ func TestKilledInATransactionalStep(t *testing.T) {
 
 func TestKilledAfterTheCommitOfATransactionalStep(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("moving")
 		w.accounts()
 		c := w.client()
 		after := w.ledger.holds("after", "committed")
@@ -221,6 +229,7 @@ func TestKilledAfterTheCommitOfATransactionalStep(t *testing.T) {
 // take leaves nothing behind, and is known to have had no effect.
 func TestFailingTransactionalStep(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("moving-once")
 		w.lease = 5 * time.Second // so a transaction may take two
 		w.accounts()
 		n := w.worker()
@@ -246,6 +255,7 @@ func TestFailingTransactionalStep(t *testing.T) {
 // over, and not repeated.
 func TestCallLongerThanTheLease(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("single")
 		w.lease = 3 * time.Second
 		gate := w.ledger.holds("w", "work")
 		n := w.worker()
@@ -267,6 +277,7 @@ func TestCallLongerThanTheLease(t *testing.T) {
 // and goes on from there. Nothing is called, and nothing is written, twice.
 func TestCommitWhoseReplyIsLost(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("moving", "saga")
 		w.accounts()
 		var commits, transactions atomic.Int32
 		n := w.worker(nodeOptions{wrap: spoils(func(f *faulty) {
@@ -308,6 +319,7 @@ func TestCommitWhoseReplyIsLost(t *testing.T) {
 // again for it, unless its writes were lost with it.
 func TestCommitThatNeverArrived(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("moving", "saga")
 		w.accounts()
 		var commits, transactions atomic.Int32
 		n := w.worker(nodeOptions{wrap: spoils(func(f *faulty) {

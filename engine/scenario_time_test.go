@@ -18,6 +18,7 @@ import (
 // early. If nobody is there then it ends on return; once in any case.
 func TestSleepSurvivesItsWorker(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("nap")
 		const pause = 2 * time.Second
 		asleep := func(s engine.Snapshot[trip]) bool { return s.Status == store.Waiting && s.Owner.IsZero() }
 		c := w.client()
@@ -45,6 +46,7 @@ func TestSleepSurvivesItsWorker(t *testing.T) {
 // under one id, counts once.
 func TestSignals(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("vote")
 		n := w.worker()
 		vote := func(id, vote string, opts ...engine.SendOption) {
 			w.Helper()
@@ -85,6 +87,7 @@ func TestSignals(t *testing.T) {
 // a value is put aside, and the next one counts.
 func TestSignalsThatDoNotFit(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("single", "vote")
 		n, stranger := w.worker(), w.client(nodeOptions{only: []string{"single"}})
 		n.start("vote", "w", trip{Quorum: 1})
 		n.becomes("w", "it waits", func(s engine.Snapshot[trip]) bool { return s.Awaits == "ballot" })
@@ -111,6 +114,7 @@ func TestSignalsThatDoNotFit(t *testing.T) {
 // counts once, and none is lost.
 func TestManySignalsToOneWorkflow(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("vote")
 		const many = 40
 		n, other := w.worker(), w.client()
 		n.start("vote", "w", trip{Quorum: many})
@@ -134,6 +138,7 @@ func TestManySignalsToOneWorkflow(t *testing.T) {
 // A signal at the very moment of its timeout: exactly one of the two is taken.
 func TestSignalAtTheMomentOfItsTimeout(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("vote-brief")
 		const many = 30
 		n := w.worker(nodeOptions{tune: func(c *engine.Config) { c.Concurrency = 64 }})
 		var wg sync.WaitGroup
@@ -174,6 +179,7 @@ func TestSignalAtTheMomentOfItsTimeout(t *testing.T) {
 // sent in time is taken, and the other is not.
 func TestSignalBeatsATimeoutThatNobodySaw(t *testing.T) {
 	eachStore(t, func(w *world) {
+		w.knows("vote")
 		c, n := w.client(), w.worker()
 		for _, id := range []string{"in-time", "too-late"} {
 			c.start("vote", id, trip{Quorum: 1})
