@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -99,8 +100,10 @@ func TestSetup(t *testing.T) {
 		}
 		return errors.New("the shop is closed")
 	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // drains a worker that should not have begun
+	defer cancel()
 	var out, errs buffer
-	require.Equal(t, 1, daemon.Run(t.Context(), []string{"run"}, nil, &out, &errs, register, setup, daemon.WithName("workerd"), daemon.WithEnv(p.env)))
+	require.Equal(t, 1, daemon.Run(ctx, []string{"run"}, nil, &out, &errs, register, setup, daemon.WithName("workerd"), daemon.WithEnv(p.env)))
 	require.Equal(t, "workerd: the shop is closed\n", errs.String())
 	require.Empty(t, out.String())
 	require.Zero(t, daemon.Run(t.Context(), []string{"workflow", "show", "first"}, nil, &out, &errs, register, setup, daemon.WithEnv(p.env)))
