@@ -63,7 +63,8 @@ func (h *hints) unsubscribe(id int) {
 }
 
 func (h *hints) listen(ctx context.Context) {
-	if err := h.store.Listen(ctx, h.heard); err != nil && !errors.Is(err, context.Canceled) && ctx.Err() == nil {
+	err := h.store.Listen(ctx, h.heard)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
 		h.log.Warn("cannot listen for hints, polling instead", "error", err)
 	}
 }

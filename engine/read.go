@@ -16,7 +16,7 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 	}
 	wf, err := e.store.Get(ctx, id)
 	if err != nil {
-		return Info{}, fmt.Errorf("get workflow %q: %w", id, err)
+		return Info{}, err
 	}
 	return infoOf(wf)
 }
@@ -25,7 +25,7 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 func (e *Engine) List(ctx context.Context, q store.Query) ([]Info, error) {
 	rows, err := e.store.List(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("list workflows: %w", err)
+		return nil, err
 	}
 	infos := make([]Info, 0, len(rows))
 	for _, wf := range rows {
@@ -52,7 +52,7 @@ func (e *Engine) Steps(ctx context.Context, id string) ([]Step, error) {
 	}
 	recs, err := e.store.History(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("read steps of workflow %q: %w", id, err)
+		return nil, err
 	}
 	steps := make([]Step, len(recs))
 	for i, r := range recs {

@@ -33,6 +33,9 @@ var (
 	// Read back before anything else.
 	ErrUnsure = errors.New("answer lost, outcome unknown")
 
+	// ErrClosed says that the store was closed by this process.
+	ErrClosed = errors.New("store is closed")
+
 	// ErrFull says that nothing was written because the disk is full. It is
 	// also an ErrRetry.
 	ErrFull = fmt.Errorf("disk is full: %w", ErrRetry)

@@ -21,7 +21,8 @@ type Store interface {
 	// Limits says how the store likes to be used.
 	Limits() Limits
 
-	// Close waits for running calls and closes all connections.
+	// Close waits for running calls and closes all connections. Calls made
+	// afterwards, and a Listen under way, return ErrClosed.
 	Close() error
 }
 

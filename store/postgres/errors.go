@@ -35,7 +35,7 @@ func translate(what string, err error, at stage) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, errClosed) {
+	if errors.Is(err, store.ErrClosed) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	sentinel := outcome(err, at)

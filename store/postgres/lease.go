@@ -96,7 +96,7 @@ func (s *Store) Join(ctx context.Context, w store.Worker, lease time.Duration) e
 // Renew lengthens the lease of w, on a connection that nothing else uses.
 func (s *Store) Renew(ctx context.Context, w store.WorkerID, lease time.Duration) (alive bool, err error) {
 	if s.closed.Load() {
-		return false, errClosed
+		return false, store.ErrClosed
 	}
 	at := unsent
 	err = s.beat.use(ctx, func(conn *pgx.Conn) error {

@@ -57,8 +57,17 @@ func (s *Store) Notify(ctx context.Context, t store.Topic) error {
 // Listen calls heard for each hint until ctx is done, on a connection of its
 // own; it is not sent through a pooler of transactions. After each connect it
 // calls heard for every topic, since hints may have been lost before. It
-// returns the reason that ctx is done.
+// returns the reason that ctx is done, or store.ErrClosed.
 func (s *Store) Listen(ctx context.Context, heard func(store.Topic)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-s.gone:
+			cancel(fmt.Errorf("listen: %w", store.ErrClosed))
+		case <-ctx.Done():
+		}
+	}()
 	pause := firstBackoff
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -72,7 +81,7 @@ func (s *Store) Listen(ctx context.Context, heard func(store.Topic)) error {
 		}
 		pause = min(2*pause, longestBackoff)
 	}
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // listenOnce listens until the connection breaks or ctx is done.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -56,6 +55,7 @@ type Store struct {
 	deal    atomic.Int32
 	beat    *line
 	closed  atomic.Bool
+	gone    chan struct{} // closed by Close
 }
 
 var _ store.Store = (*Store)(nil)
@@ -100,6 +100,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 		version: version,
 		wanted:  set.buckets,
 		beat:    newLine(config.ConnConfig),
+		gone:    make(chan struct{}),
 	}, nil
 }
 
@@ -143,19 +144,17 @@ func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
+	close(s.gone)
 	s.beat.close()
 	s.pool.Close()
 	return nil
 }
 
-// errClosed is what calls after Close return.
-var errClosed = errors.New("the store is closed")
-
 // acquire takes a connection out of the pool, or gives up after a while. The
 // caller releases it.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	if s.closed.Load() {
-		return nil, errClosed
+		return nil, store.ErrClosed
 	}
 	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()

@@ -42,7 +42,7 @@ func (s *Store) Listen(ctx context.Context, heard func(store.Topic)) error {
 		case <-ctx.Done():
 			return nil
 		case <-closing:
-			return fmt.Errorf("listen: %w", errClosed)
+			return fmt.Errorf("listen: %w", store.ErrClosed)
 		case <-local.wake:
 			local.drain(heard)
 		case <-tick.C:

@@ -189,14 +189,12 @@ type calls struct {
 	done   chan struct{} // closed by close; made on demand
 }
 
-var errClosed = errors.New("store is closed")
-
 // enter begins a call; leave must follow unless it fails.
 func (c *calls) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return errClosed
+		return store.ErrClosed
 	}
 	c.wait.Add(1)
 	return nil

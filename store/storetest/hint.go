@@ -13,6 +13,7 @@ import (
 var hintTests = []test{
 	{"IsHeard", hintHeard},
 	{"EndsWithItsContext", hintEnds},
+	{"EndsWithItsStore", hintEndsWithStore},
 	{"WithoutListeners", hintAlone},
 }
 
@@ -60,6 +61,20 @@ func hintEnds(e *env) {
 	}()
 	cancel()
 	e.await(ended)
+}
+
+// hintEndsWithStore: a listener does not outlive its store, and says why.
+func hintEndsWithStore(e *env) {
+	st := e.open(e.T)
+	ended := make(chan struct{})
+	var err error
+	go func() {
+		defer close(ended)
+		err = st.Listen(e.ctx, func(store.Topic) {})
+	}()
+	require.NoError(e, st.Close())
+	e.await(ended)
+	require.ErrorIs(e, err, store.ErrClosed)
 }
 
 func hintAlone(e *env) {

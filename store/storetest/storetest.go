@@ -63,8 +63,9 @@ type test struct {
 // calls that fail the test on an error.
 type env struct {
 	*testing.T
-	st  store.Store
-	ctx context.Context //nolint:containedctx // of the one test
+	st   store.Store
+	open Open            // gives another store, on a database of its own
+	ctx  context.Context //nolint:containedctx // of the one test
 }
 
 // patience bounds every call of a test, so that one that hangs fails.
@@ -74,7 +75,7 @@ func newEnv(t *testing.T, open Open) *env {
 	st := open(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	e := &env{T: t, st: st, ctx: ctx}
+	e := &env{T: t, st: st, open: open, ctx: ctx}
 	t.Cleanup(func() {
 		if !t.Failed() {
 			e.settle()
