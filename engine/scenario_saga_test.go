@@ -1,12 +1,15 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/statemachine"
+	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -161,6 +164,41 @@ func TestCancelDuringAStep(t *testing.T) {
 		require.NoError(w, c.Cancel(w.ctx(), "paused", "changed my mind"))
 		c.ends("paused", store.Compensated)
 		require.Equal(w, []string{"do-1", "undo-1"}, w.ledger.effects("paused"))
+	})
+}
+
+// A body that is cut off, and is refused all the same, has said what there is to
+// know: that it had no effect. It is not called again to say so.
+func TestRefusedWhileCutOff(t *testing.T) {
+	eachStore(t, func(w *world) {
+		w.knows("single")
+		begun := make(chan struct{}, 9)
+		refuses := step.Call("refuses", func(ctx context.Context, _ step.Key, _ int) (string, error) {
+			begun <- struct{}{}
+			<-ctx.Done()
+			return "", step.Reject(errors.New("no"))
+		}).NoUndo("it is a test")
+		def := statemachine.Definition[trip]{
+			Name: "refusal", Version: 1, Start: "s1", Ends: ends, OnFailure: "undone",
+			States: statemachine.States[trip]{
+				"s1": statemachine.Do(step.Call("do-1", w.site.call).Undo(step.UndoCall("undo-1", w.site.undo)), trip.amount, nil).Then("s2"),
+				"s2": statemachine.Do(refuses, trip.amount, nil).Then("good"),
+			},
+		}
+		c, n := w.client(), w.client()
+		flow, err := engine.Register(c.Engine, def)
+		require.NoError(w, err)
+		_, err = engine.Register(n.Engine, def)
+		require.NoError(w, err)
+		n.run()
+		_, err = flow.Start(w.ctx(), "w", trip{Amount: 1})
+		require.NoError(w, err)
+		<-begun
+		require.NoError(w, c.Cancel(w.ctx(), "w", "changed my mind"))
+		final := c.ends("w", store.Compensated)
+		require.Equal(w, statemachine.Refused, final.Cause)
+		require.Equal(w, []string{"do-1:DONE:1", "refuses:FAILED:1", "undo-1:DONE:1"}, c.recorded("w"))
+		require.Empty(w, begun, "called once")
 	})
 }
 

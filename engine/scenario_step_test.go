@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/statemachine"
+	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -246,6 +247,35 @@ func TestFailingTransactionalStep(t *testing.T) {
 				require.Contains(w, final.Reason, engine.ErrTimeout.Error())
 			}
 		}
+		a, b := w.balances()
+		require.Equal(w, []int{1000, 1000}, []int{a, b})
+	})
+}
+
+// An InTx body that ignores the end of its time, and says "done" after it, has
+// not been done: its transaction is over.
+func TestTransactionalStepThatIsDoneTooLate(t *testing.T) {
+	eachStore(t, func(w *world) {
+		w.knows("single")
+		w.lease = 5 * time.Second
+		w.accounts()
+		n := w.client()
+		move := step.InTx("move", func(ctx context.Context, tx store.Tx, in trip) (string, error) {
+			err := transfer(ctx, tx, in.Amount, "a")
+			<-ctx.Done()
+			return "moved", err
+		}).With(step.Policy{Attempts: 1, Timeout: 300 * time.Millisecond}).NoUndo("it is a test")
+		flow, err := engine.Register(n.Engine, statemachine.Definition[trip]{
+			Name: "late", Version: 1, Start: "s", Ends: ends, OnFailure: "undone",
+			States: statemachine.States[trip]{"s": statemachine.Do(move, trip.self, nil).Then("good")},
+		})
+		require.NoError(w, err)
+		n.run()
+		_, err = flow.Start(w.ctx(), "w", trip{Amount: 10})
+		require.NoError(w, err)
+		final := n.ends("w", store.Compensated)
+		require.Contains(w, final.Reason, engine.ErrTimeout.Error())
+		require.Equal(w, []string{"move:FAILED:1"}, n.recorded("w"))
 		a, b := w.balances()
 		require.Equal(w, []int{1000, 1000}, []int{a, b})
 	})
