@@ -43,7 +43,8 @@ type reactor struct {
 	// Commits.
 	queue      []*hold   // have a transition to write
 	batches    [][]*hold // were split off a batch that failed, to be sent as they are
-	committing int       // Commits under way
+	committing int       // Commits and Starts under way
+	startsLast bool      // the last of them was a Start
 
 	// Starts.
 	starts   []*startRequest
@@ -185,8 +186,13 @@ func (r *reactor) flush() []command {
 	r.checkLease()
 	r.checkDrain()
 	r.sendWork()
-	r.sendStarts()
-	r.sendCommits()
+	if r.startsLast { // both share the store's committers, and neither may starve the other
+		r.sendCommits()
+		r.sendStarts()
+	} else {
+		r.sendStarts()
+		r.sendCommits()
+	}
 	r.sendClaim()
 	out := r.out
 	r.out = nil

@@ -60,6 +60,7 @@ func (r *reactor) commit(batch []*hold) {
 		ts[i] = h.kept.transition
 	}
 	r.committing++
+	r.startsLast = false
 	r.do(cmdCommit{batch, ts})
 }
 

@@ -45,6 +45,7 @@ func (r *reactor) sendStart(reqs []*startRequest) {
 		}
 	}
 	r.committing++
+	r.startsLast = true
 	r.do(cmdStart{reqs})
 }
 

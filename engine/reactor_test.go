@@ -466,6 +466,24 @@ func TestStartsShareACommitAndRunAtOnce(t *testing.T) {
 	require.Equal(t, []*startRequest{dup}, one[cmdStart](t, cmds).reqs)
 }
 
+// Starts and commits share the store's committers: while both keep coming they
+// take turns.
+func TestStartsAndCommitsTakeTurns(t *testing.T) {
+	t.Parallel()
+	g := joinedRig(t)
+	js := g.take("a", "b")
+	created := []store.StartResult{{Created: true, Revision: 1}}
+	s := one[cmdStart](t, g.give(evStart{start("x", false)}))
+	for i := range 2 {
+		require.Empty(t, g.give(done(js[i]), evStart{start(fmt.Sprint(i), false)}), "the only committer is busy")
+		cmds := g.give(evStarted{id: self, reqs: s.reqs, results: created})
+		c := one[cmdCommit](t, cmds)
+		require.Empty(t, pick[cmdStart](cmds))
+		cmds = g.give(committed(c, nil, store.Applied))
+		s = one[cmdStart](t, cmds)
+	}
+}
+
 // A start whose answer was lost is repeated, and what the first one inserted is
 // picked up.
 func TestLostStartIsRepeatedAndPickedUp(t *testing.T) {

@@ -36,7 +36,11 @@ func (e *Engine) SignalJSON(ctx context.Context, id, name string, value []byte, 
 	if len(value) > e.cfg.MaxPayload {
 		return fmt.Errorf("signal workflow %q: %w: %d bytes, at most %d", id, ErrTooLarge, len(value), e.cfg.MaxPayload)
 	}
-	wf, err := e.store.Get(ctx, id)
+	var wf store.Workflow
+	err := retry(ctx, func() (err error) {
+		wf, err = e.store.Get(ctx, id)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("signal workflow %q: %w", id, err)
 	}
