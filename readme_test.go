@@ -37,7 +37,7 @@ func TestReadmeProgram(t *testing.T) {
 	t.Parallel()
 	text := readme(t)
 	program := block(t, text, "go\npackage main")
-	want := block(t, text, "\nfaults of the table")
+	want := block(t, text, "\norder-4990/PAY COMPLETED")
 
 	dir, err := os.MkdirTemp(".", "_readme") // inside the module, out of sight of ./...
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -44,6 +45,25 @@ type Config struct {
 // HardMaxPayload is the largest value that Config.MaxPayload can have.
 const HardMaxPayload = 16 << 20
 
+// minLease is the shortest lease that can be kept: a renewal must fit a third of
+// it.
+const minLease = 100 * time.Millisecond
+
+// check returns an error that names the first field that makes no sense.
+func (c Config) check() error {
+	switch {
+	case c.Concurrency < 0:
+		return fmt.Errorf("Concurrency %d: it cannot be negative", c.Concurrency)
+	case c.Lease != 0 && c.Lease < minLease:
+		return fmt.Errorf("Lease %v: at least %v", c.Lease, minLease)
+	case c.Poll < 0, c.DrainTimeout < 0, c.CutTimeout < 0:
+		return fmt.Errorf("Poll %v, DrainTimeout %v, CutTimeout %v: none can be negative", c.Poll, c.DrainTimeout, c.CutTimeout)
+	case c.MaxPayload < 0 || c.MaxPayload > HardMaxPayload:
+		return fmt.Errorf("MaxPayload %d: 1 to %d", c.MaxPayload, HardMaxPayload)
+	}
+	return nil
+}
+
 func (c Config) withDefaults() Config {
 	c.Logger = or(c.Logger, slog.Default())
 	c.Concurrency = or(c.Concurrency, 128)
@@ -51,7 +71,7 @@ func (c Config) withDefaults() Config {
 	c.Poll = or(c.Poll, 500*time.Millisecond)
 	c.DrainTimeout = or(c.DrainTimeout, 25*time.Second)
 	c.CutTimeout = or(c.CutTimeout, 5*time.Second)
-	c.MaxPayload = min(or(c.MaxPayload, 1<<20), HardMaxPayload)
+	c.MaxPayload = or(c.MaxPayload, 1<<20)
 	return c
 }
 

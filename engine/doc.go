@@ -2,7 +2,7 @@
 // transition at a time, recovers them from crashed workers, and lets programs
 // steer and watch them.
 //
-//	st, err := sqlite.Open(ctx, "orders.db") // or postgres.Open(ctx, url)
+//	st, err := sqlite.Open(ctx, "orders.db") // or postgres.Open(ctx, url), then st.Migrate(ctx)
 //	eng, err := engine.New(st, engine.Config{})
 //	orders, err := engine.Register(eng, shop.Workflow()) // *engine.Workflow[Order]
 //	go eng.Run(ctx)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -44,6 +45,12 @@ type registered struct {
 func New(st store.Store, cfg Config) (*Engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
+	if st == nil {
+		return nil, errors.New("new engine: there is no store: was the error of opening it looked at?")
+	}
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("new engine: %w", err)
+	}
 	if err := st.Check(ctx); err != nil {
 		return nil, fmt.Errorf("check schema: %w", err)
 	}

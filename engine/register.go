@@ -22,11 +22,11 @@ var portableTx = reflect.TypeFor[store.Tx]()
 func Register[S any](e *Engine, d statemachine.Definition[S]) (*Workflow[S], error) {
 	m, err := d.Compile()
 	if err != nil {
-		return nil, fmt.Errorf("register definition %q: %w", d.Name, err)
+		return nil, fmt.Errorf("register: %w", err)
 	}
 	reg := &registered{def: store.Def{Name: m.Name(), Version: m.Version()}, machine: m, canonical: canonical[S]}
 	if err := e.add(reg); err != nil {
-		return nil, fmt.Errorf("register definition %q v%d: %w", d.Name, d.Version, err)
+		return nil, fmt.Errorf("register %q v%d: %w", d.Name, d.Version, err)
 	}
 	return &Workflow[S]{e, reg}, nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/pawlhq/pawl/statemachine"
@@ -18,7 +19,8 @@ func MessageID(id string) SendOption { return func(m *store.Message) { m.ID = id
 
 // Signal sends v to a workflow that waits, or will come to wait, for sig. It is
 // kept until then. A signal that was sent before the wait's time was over beats
-// the timeout. Errors: ErrNotFound, ErrEnded, ErrUnknownSignal.
+// the timeout. Errors: ErrNotFound, ErrEnded; ErrUnknownSignal and ErrBadInput if
+// the workflow's definition is registered with this engine, which can tell.
 func Signal[T any](ctx context.Context, e *Engine, id string, sig statemachine.Signal[T], v T, opts ...SendOption) error {
 	enc, err := encodeInput(v)
 	if err != nil {
@@ -43,6 +45,9 @@ func (e *Engine) SignalJSON(ctx context.Context, id, name string, value []byte, 
 	})
 	if err != nil {
 		return fmt.Errorf("signal workflow %q: %w", id, err)
+	}
+	if !json.Valid(value) {
+		return fmt.Errorf("signal workflow %q: %w: the value of signal %q is not JSON", id, ErrBadInput, name)
 	}
 	if reg, err := e.lookup(wf.Definition); err == nil {
 		if err := reg.checkSignal(name, value); err != nil {

@@ -72,27 +72,34 @@ func (w *Workflow[S]) StartTx(ctx context.Context, tx store.Tx, id string, data 
 	return w.eng.startTx(ctx, tx, w.reg, id, enc)
 }
 
-// Get returns the workflow as it stands, or ErrNotFound.
+// Get returns the workflow as it stands, or ErrNotFound, or an ErrConflict if it
+// is of another definition.
 func (w *Workflow[S]) Get(ctx context.Context, id string) (Snapshot[S], error) {
 	info, err := w.eng.Get(ctx, id)
 	if err != nil {
 		return Snapshot[S]{}, err
 	}
-	return snapshot[S](info)
+	return w.snapshot(info)
 }
 
 // Wait returns the workflow once it has ended, however it ended, or the error
-// of ctx. A HELD workflow has not ended.
+// of ctx. A HELD workflow has not ended. A workflow of another definition is an
+// ErrConflict.
 func (w *Workflow[S]) Wait(ctx context.Context, id string) (Snapshot[S], error) {
 	info, err := w.eng.Wait(ctx, id)
 	if err != nil {
 		return Snapshot[S]{}, err
 	}
-	return snapshot[S](info)
+	return w.snapshot(info)
 }
 
-func snapshot[S any](info Info) (Snapshot[S], error) {
+// snapshot decodes the data of a workflow of this definition. Another one's data
+// might well decode into an S, and mean something else.
+func (w *Workflow[S]) snapshot(info Info) (Snapshot[S], error) {
 	s := Snapshot[S]{Info: info}
+	if info.Definition.Name != w.reg.def.Name {
+		return s, &ConflictError{info.ID, "definition", info.Definition, w.reg.def}
+	}
 	if len(info.Raw) == 0 {
 		return s, nil
 	}

@@ -1,8 +1,11 @@
 package statemachine
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 )
 
@@ -68,12 +71,18 @@ func merges[S, V any](f func(*S, V)) func(data, value []byte) ([]byte, error) {
 	}
 }
 
-// decodes returns an error if value is not a V.
+// decodes returns an error if value is not a V, or says more than a V can hold:
+// a misspelt field would be lost, and with it what was meant.
 func decodes[V any](value []byte) (err error) {
 	defer catch(&err)
 	var v V
-	if err := json.Unmarshal(value, &v); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil {
 		return &valueError{err}
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return &valueError{errors.New("something follows the JSON value")}
 	}
 	return nil
 }

@@ -52,6 +52,10 @@ func TestCheckSignal(t *testing.T) {
 	var cause *json.UnmarshalTypeError
 	require.ErrorAs(t, err, &cause, "what is wrong with it")
 
+	known, err = m.CheckSignal("approval", []byte(`true false`))
+	require.True(t, known)
+	require.ErrorAs(t, err, &bad)
+
 	known, err = m.CheckSignal("weather", []byte("true"))
 	require.False(t, known)
 	require.NoError(t, err)

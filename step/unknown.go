@@ -3,7 +3,9 @@ package step
 import "context"
 
 // Unknown says what to do about a Call whose outcome is unknown: its worker
-// died, it timed out, or it failed without being refused.
+// died, it timed out, or it failed without being refused. The engine carries out
+// [Resend]; a definition that declares another is refused when it is compiled,
+// rather than run with a weaker promise.
 type Unknown uint8
 
 const (
@@ -46,7 +48,7 @@ const (
 
 // Probe returns the step with fn as the way to ask the other system, by key,
 // what became of an attempt whose outcome is unknown, before it is called
-// again.
+// again. See [Unknown] for what is carried out.
 func (s Step[In, Out]) Probe(fn func(context.Context, Key, In) (Out, Applied, error)) Step[In, Out] {
 	s.spec.Unknown = Probe
 	s.spec.Ask = eraseProbe(fn)
@@ -54,5 +56,6 @@ func (s Step[In, Out]) Probe(fn func(context.Context, Key, In) (Out, Applied, er
 }
 
 // Hold returns the step such that it is never called again by itself while its
-// outcome is unknown: a person resolves it.
+// outcome is unknown: a person resolves it. See [Unknown] for what is carried
+// out.
 func (s Step[In, Out]) Hold() Step[In, Out] { s.spec.Unknown = Hold; return s }

@@ -22,6 +22,8 @@ func checkPath(path string) (string, error) {
 		return "", badPath(path, "it holds a NUL")
 	case strings.Contains(path, ":memory:"), strings.Contains(path, "mode=memory"):
 		return "", badPath(path, "a database in memory would be gone with the process, and every connection would have its own")
+	case strings.HasPrefix(path, "sqlite:"):
+		return "", badPath(path, "it is a URL: give the path that follows the scheme")
 	case strings.HasPrefix(path, "file:"):
 		return "", badPath(path, "it is a URI: give the path of the file")
 	}
