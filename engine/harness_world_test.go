@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -247,9 +248,9 @@ func (w *world) remember(flow, id string, data trip) {
 // wait returns a workflow once it has ended.
 func (n *node) wait(id string) engine.Snapshot[trip] {
 	n.w.Helper()
-	s, err := n.flows.any().Wait(n.w.ctx(), id)
+	info, err := n.Wait(n.w.ctx(), id)
 	require.NoError(n.w, err)
-	return s
+	return n.w.decode(info)
 }
 
 // ends waits for the end of a workflow, which must be that one.
@@ -263,9 +264,9 @@ func (n *node) ends(id string, want store.Status) engine.Snapshot[trip] {
 // get returns a workflow as it stands.
 func (n *node) get(id string) engine.Snapshot[trip] {
 	n.w.Helper()
-	s, err := n.flows.any().Get(n.w.ctx(), id)
+	info, err := n.Get(n.w.ctx(), id)
 	require.NoError(n.w, err)
-	return s
+	return n.w.decode(info)
 }
 
 // becomes waits until a workflow stands as ok says.
@@ -276,12 +277,12 @@ func (n *node) becomes(id, what string, ok func(engine.Snapshot[trip]) bool) eng
 	return s
 }
 
-// any is one of the handles: reading does not depend on the definition.
-func (f flows) any() *engine.Workflow[trip] {
-	for _, flow := range f {
-		return flow
-	}
-	return nil
+// decode reads the data of a workflow, whatever its definition.
+func (w *world) decode(info engine.Info) engine.Snapshot[trip] {
+	w.Helper()
+	s := engine.Snapshot[trip]{Info: info}
+	require.NoError(w, json.Unmarshal(info.Raw, &s.Data))
+	return s
 }
 
 // eventually polls what another worker or process is about to do.

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/statemachine"
+	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -219,5 +220,42 @@ func TestFullDisk(t *testing.T) {
 		n.ends("tx", store.Completed)
 		a, b := w.balances()
 		require.Equal(w, []int{990, 1010}, []int{a, b})
+	})
+}
+
+// Transactional steps that take their time, one after the other, do not keep the
+// worker from renewing its lease, though a SQLite file has one writer.
+func TestTransactionsDoNotStarveTheLease(t *testing.T) {
+	eachStore(t, func(w *world) {
+		w.knows("single")
+		const many = 16
+		w.lease = 4 * time.Second
+		c, n := w.client(), w.client()
+		slow := step.InTx("move", func(ctx context.Context, _ store.Tx, _ int) (string, error) {
+			select {
+			case <-time.After(350 * time.Millisecond):
+				return "done", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}).NoUndo("it only takes time")
+		def := statemachine.Definition[trip]{
+			Name: "slow", Version: 1, Start: "s", Ends: ends, OnFailure: "undone",
+			States: statemachine.States[trip]{"s": statemachine.Do(slow, trip.amount, nil).Then("good")},
+		}
+		flow, err := engine.Register(c.Engine, def)
+		require.NoError(w, err)
+		_, err = engine.Register(n.Engine, def)
+		require.NoError(w, err)
+		for i := range many {
+			_, err := flow.Start(w.ctx(), fmt.Sprintf("w%02d", i), trip{})
+			require.NoError(w, err)
+		}
+		n.run() // and claims them all at once
+		for i := range many {
+			n.ends(fmt.Sprintf("w%02d", i), store.Completed)
+			require.Equal(w, []string{"move:DONE:1"}, n.recorded(fmt.Sprintf("w%02d", i)))
+		}
+		require.Zero(w, n.log.count(engine.ErrLeaseLost.Error()), n.log)
 	})
 }

@@ -27,7 +27,7 @@ func (s *Store) CommitTx(ctx context.Context, w store.WorkerID, g store.Guard, l
 	fail := func(err error) (store.Verdict, error) {
 		return store.Lost, fmt.Errorf("commit workflow %q with its transaction: %w", g.ID, err)
 	}
-	end, err := s.enterTurn(ctx)
+	end, err := s.enterTurn(ctx, false)
 	if err != nil {
 		return fail(err)
 	}

@@ -32,10 +32,10 @@ const renewWorker = `
 	UPDATE worker SET expires_at = ?2
 	WHERE id = ?1 AND dead_at IS NULL`
 
-// Renew lengthens the lease of w and reports whether it is alive. It waits its
-// turn with the other writers of this process.
+// Renew lengthens the lease of w and reports whether it is alive. It goes before
+// the other writers of this process that wait.
 func (s *Store) Renew(ctx context.Context, w store.WorkerID, lease time.Duration) (alive bool, err error) {
-	err = s.write(ctx, fmt.Sprintf("renew the lease of worker %s", w), func(tx *writeTx) error {
+	err = s.writeAs(ctx, fmt.Sprintf("renew the lease of worker %s", w), true, func(tx *writeTx) error {
 		n, err := tx.exec(ctx, renewWorker, w[:], tx.now+lease.Microseconds())
 		alive = n == 1
 		return err

@@ -65,7 +65,7 @@ func (s *Store) Migrate(ctx context.Context) (applied []store.Migration, err err
 	if err := s.Check(ctx); err == nil {
 		return nil, nil
 	}
-	end, err := s.enterTurn(ctx)
+	end, err := s.enterTurn(ctx, false)
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}

@@ -11,19 +11,31 @@ import (
 )
 
 // turn puts the writers of this process into a queue: first come, first
-// served, so that a heartbeat is not overtaken for ever by a stream of
-// commits. It only orders them; what keeps them apart is that there is one
-// connection to write on.
-type turn chan struct{}
+// served. Heartbeats do not stand in it, since a lease must not run out behind
+// transactions that take their time: they wait for the writer at work and at
+// most the next one. It only orders them; what keeps them apart is that there
+// is one connection to write on.
+type turn struct {
+	queue chan struct{} // whoever is next holds it until it is at work
+	work  chan struct{}
+}
 
-func newTurn() turn { return make(turn, 1) }
+func newTurn() turn { return turn{make(chan struct{}, 1), make(chan struct{}, 1)} }
 
 // take waits for its turn and returns what ends it, which may be called more
 // than once.
-func (t turn) take(ctx context.Context) (end func(), err error) {
+func (t turn) take(ctx context.Context, heartbeat bool) (end func(), err error) {
+	if !heartbeat {
+		select {
+		case t.queue <- struct{}{}:
+			defer func() { <-t.queue }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	select {
-	case t <- struct{}{}:
-		return sync.OnceFunc(func() { <-t }), nil
+	case t.work <- struct{}{}:
+		return sync.OnceFunc(func() { <-t.work }), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -62,11 +74,11 @@ func affected(r sql.Result, err error) (int64, error) {
 
 // enterTurn begins a call that writes; end must be called, and may be called
 // more than once.
-func (s *Store) enterTurn(ctx context.Context) (end func(), err error) {
+func (s *Store) enterTurn(ctx context.Context, heartbeat bool) (end func(), err error) {
 	if err := s.calls.enter(); err != nil {
 		return nil, err
 	}
-	yield, err := s.turn.take(ctx)
+	yield, err := s.turn.take(ctx, heartbeat)
 	if err != nil {
 		s.calls.leave()
 		return nil, translate(ctx, err)
@@ -81,7 +93,12 @@ func (s *Store) enterTurn(ctx context.Context) (end func(), err error) {
 // says what the call does, for its error. Except for store.ErrUnsure, an error
 // means that nothing was written.
 func (s *Store) write(ctx context.Context, doing string, fn func(*writeTx) error) error {
-	end, err := s.enterTurn(ctx)
+	return s.writeAs(ctx, doing, false, fn)
+}
+
+// writeAs is write, for a heartbeat or for anything else.
+func (s *Store) writeAs(ctx context.Context, doing string, heartbeat bool, fn func(*writeTx) error) error {
+	end, err := s.enterTurn(ctx, heartbeat)
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
