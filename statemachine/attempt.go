@@ -25,8 +25,10 @@ func (t *turn) run() error {
 // resumed runs what is marked, unless it keeps killing its worker.
 func (t *turn) resumed() error {
 	switch {
-	case t.c.Phase == Held, t.c.Phase == Ended, t.waitingIn(sleep), t.waitingIn(await):
+	case t.c.Phase == Held, t.c.Phase == Ended, t.waitingIn(sleep), t.waitingIn(await), t.waitingIn(all):
 		return nil
+	case t.aboutToFan():
+		return t.fanOut(t.node())
 	case t.c.Phase == RollingBack && t.c.Mark == Mark{}:
 		return t.undoNext()
 	case !t.stepping() && !t.pausing() && !t.undoing():
@@ -40,7 +42,8 @@ func (t *turn) resumed() error {
 	return t.run()
 }
 
-// stepDone merges the result and follows the node's edge.
+// stepDone merges the result and follows the node's edge. In a branch the result
+// is only recorded: the root merges it.
 func (t *turn) stepDone(out []byte) error {
 	n, r := t.node(), Record{Outcome: Done, Out: out}
 	if n.step.Undo != nil {
@@ -50,7 +53,7 @@ func (t *turn) stepDone(out []byte) error {
 		}
 		r.In = in
 	}
-	if n.merge != nil {
+	if n.merge != nil && t.c.Branch == "" {
 		data, err := n.merge(t.c.Data, out)
 		if err != nil {
 			return t.codeError("out", err)
@@ -58,6 +61,9 @@ func (t *turn) stepDone(out []byte) error {
 		t.c.Data = data
 	}
 	t.record(n.step, r)
+	if t.c.Branch != "" {
+		return t.endBranch("", "")
+	}
 	t.c.Pivoted = t.c.Pivoted || n.step.Pivot
 	return t.enter(n.next(), Chosen, "")
 }
@@ -82,6 +88,15 @@ func (t *turn) stepFailed(e StepFailed) error {
 	}
 	if err := t.giveUp(n, e.Rejected || e.NoEffect, e.Error); err != nil {
 		return err
+	}
+	return t.leave(cause, reason)
+}
+
+// leave gives the graph up, where it stands before the point of no return: a
+// branch ends, and leaves the rollback to its root.
+func (t *turn) leave(cause Cause, reason string) error {
+	if t.c.Branch != "" {
+		return t.endBranch(cause, reason)
 	}
 	return t.rollBack(t.m.onFailure, cause, reason)
 }
@@ -125,8 +140,12 @@ func (t *turn) record(sp step.Spec, r Record) {
 func (t *turn) key(name string) step.Key { return step.NewKey(t.c.ID, name, t.c.Mark.Group) }
 
 // input is what the step of n is asked. It follows from the data alone, so it
-// can be had again for as long as the step is under way.
+// can be had again for as long as the step is under way. A branch has nothing
+// else for its data.
 func (t *turn) input(n node) ([]byte, error) {
+	if t.c.Branch != "" {
+		return t.c.Data, nil
+	}
 	in, err := n.input(t.c.Data)
 	if err != nil {
 		return nil, t.codeError("in", err)

@@ -6,8 +6,8 @@ import (
 	"github.com/pawlhq/pawl/step"
 )
 
-// Command is what the engine must do. Record and Answer are written in the
-// same transaction as the cursor they came with. Of RunStep and Wake at most
+// Command is what the engine must do. All but RunStep and Wake are written in
+// the same transaction as the cursor they came with. Of RunStep and Wake at most
 // one comes out of a call, always last.
 type Command interface{ command() }
 
@@ -36,6 +36,15 @@ type (
 	// passed since the cursor became durable.
 	Wake struct{ After time.Duration }
 
+	// StartBranch starts a branch at Cursor, whose step is to be run.
+	StartBranch struct{ Cursor Cursor }
+
+	// StopBranch gives CancelAsked to a branch, unless it has ended.
+	StopBranch struct{ Path, Reason string }
+
+	// EndBranch gives an event to the root of a branch, which has ended.
+	EndBranch struct{ Event BranchEnded }
+
 	// Answer answers the CancelAsked that was given.
 	Answer struct{ Verdict CancelVerdict }
 )
@@ -44,6 +53,10 @@ func (Record) command()  {}
 func (RunStep) command() {}
 func (Wake) command()    {}
 func (Answer) command()  {}
+
+func (StartBranch) command() {}
+func (StopBranch) command()  {}
+func (EndBranch) command()   {}
 
 // CancelVerdict is what becomes of a request to cancel. It is stored as text.
 type CancelVerdict string

@@ -22,7 +22,8 @@ const (
 	Ended
 )
 
-// Cause says why a workflow is rolled back, or was, or has ended Failed.
+// Cause says why a workflow is rolled back, or will be once its branches have
+// ended, or was, or has ended Failed.
 type Cause string
 
 // The causes of a bad end.
@@ -50,9 +51,10 @@ type Mark struct {
 // table of recorded steps.
 type Cursor struct {
 	ID      string // the workflow's id, for the keys of its steps
+	Branch  string // the path of the branch that this is the cursor of; "" for the root
 	State   State
 	Phase   Phase
-	Data    []byte // the user's data, encoded
+	Data    []byte // the user's data, encoded; of a branch: its step's input
 	Mark    Mark   // zero if no step is under way
 	Awaits  string // the signal that it waits for, if any
 	Pivoted bool   // the point of no return is behind it
@@ -62,10 +64,11 @@ type Cursor struct {
 	Cause  Cause         // why it is not a Completed one
 	From   Phase         // what it was doing when it was Held
 	Why    string        // what Reason was before an undo failed
+	Open   int           // how many branches have not ended
 	Groups map[State]int // how often each state was entered that runs a step and can be entered again
 
 	// Past holds the recorded steps in the order of their completion. It is
-	// needed only to roll back: while PastKnown is false Next says ErrNeedsPast
+	// needed only to roll back and to join branches: while PastKnown is false Next says ErrNeedsPast
 	// when it comes to that. Next adds what it records itself.
 	Past      []Past
 	PastKnown bool

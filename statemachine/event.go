@@ -41,6 +41,13 @@ type (
 		Payload []byte
 	}
 
+	// BranchEnded says that a branch of the state has ended.
+	BranchEnded struct {
+		Path   string // its Cursor.Branch
+		Cause  Cause  // why it has failed; "" if it has not
+		Reason string
+	}
+
 	// CancelAsked asks for the rollback.
 	CancelAsked struct {
 		Reason string
@@ -59,5 +66,6 @@ func (StepFailed) event()  {}
 func (Interrupted) event() {}
 func (TimerFired) event()  {}
 func (Signalled) event()   {}
+func (BranchEnded) event() {}
 func (CancelAsked) event() {}
 func (Unstorable) event()  {}

@@ -23,8 +23,16 @@ type graphState struct {
 	Name   State       `json:"name"`
 	Kind   string      `json:"kind"`
 	Step   *graphStep  `json:"step,omitempty"`
+	Tasks  []graphTask `json:"tasks,omitempty"`
 	Signal string      `json:"signal,omitempty"`
 	Edges  []graphEdge `json:"edges"`
+}
+
+// graphTask is one of the tasks of a state that works on several at once, in
+// their order.
+type graphTask struct {
+	Kind string     `json:"kind"`
+	Step *graphStep `json:"step,omitempty"`
 }
 
 type graphStep struct {
@@ -65,6 +73,9 @@ func newGraphState(s State, n node) graphState {
 	g := graphState{Name: s, Kind: n.kind.String(), Signal: n.signal}
 	if n.kind == doStep {
 		g.Step = newGraphStep(n.step)
+	}
+	for _, p := range n.parts {
+		g.Tasks = append(g.Tasks, graphTask{p.kind.String(), newGraphStep(p.step)})
 	}
 	for _, e := range n.edges {
 		g.Edges = append(g.Edges, graphEdge{e.to, e.label})

@@ -37,10 +37,11 @@ func newMachine(t table) (*Machine, error) {
 		signals:     map[string]func(value []byte) error{},
 	}
 	for _, s := range t.names() {
-		switch n := t.states[s]; n.kind {
-		case doStep:
-			m.addStep(s, n.step)
-		case await:
+		n := t.states[s]
+		for _, task := range n.tasks() {
+			m.addStep(s, task.step)
+		}
+		if n.kind == await {
 			m.signals[n.signal] = n.fits
 		}
 	}

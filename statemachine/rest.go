@@ -13,14 +13,16 @@ type rest struct {
 	From   Phase         `json:"from,omitempty"`
 	Why    string        `json:"why,omitempty"`
 	Groups map[State]int `json:"groups,omitempty"`
+	Open   int           `json:"open,omitempty"`
 }
 
-// Rest returns what has no column of its own: End, Cause, From, Why and Groups.
+// Rest returns what has no column of its own: End, Cause, From, Why, Groups and
+// Open.
 // It is nil when all are zero, as they are for most workflows most of the time.
 // Equal cursors give equal bytes.
 func (c Cursor) Rest() []byte {
-	r := rest{c.End, c.Cause, c.From, c.Why, c.Groups}
-	if r.End == "" && r.Cause == "" && r.From == 0 && r.Why == "" && len(r.Groups) == 0 {
+	r := rest{c.End, c.Cause, c.From, c.Why, c.Groups, c.Open}
+	if r.End == "" && r.Cause == "" && r.From == 0 && r.Why == "" && len(r.Groups) == 0 && r.Open == 0 {
 		return nil
 	}
 	enc, err := json.Marshal(r)
@@ -45,7 +47,10 @@ func (c *Cursor) SetRest(data []byte) error {
 			return fmt.Errorf("%w: state %q entered %d times", ErrBadRest, s, n)
 		}
 	}
-	c.End, c.Cause, c.From, c.Why, c.Groups = r.End, r.Cause, r.From, r.Why, r.Groups
+	if r.Open < 0 {
+		return fmt.Errorf("%w: %d branches open", ErrBadRest, r.Open)
+	}
+	c.End, c.Cause, c.From, c.Why, c.Groups, c.Open = r.End, r.Cause, r.From, r.Why, r.Groups, r.Open
 	return nil
 }
 

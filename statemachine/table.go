@@ -27,10 +27,11 @@ const (
 	choice
 	sleep
 	await
+	all
 )
 
 func (k kind) String() string {
-	return [...]string{"nothing", "step", "choice", "sleep", "await"}[k]
+	return [...]string{"nothing", "step", "choice", "sleep", "await", "all"}[k]
 }
 
 // node is what happens in a state, with its types erased.
@@ -47,6 +48,8 @@ type node struct {
 
 	pause func(data []byte) (time.Duration, error) // sleep
 
+	parts []node // all: its tasks, each in a branch of its own
+
 	signal  string                   // await
 	carries reflect.Type             // the type of the signal's value
 	fits    func(value []byte) error // tells a value that is not the signal's
@@ -58,6 +61,18 @@ type node struct {
 type edge struct {
 	to    State
 	label string
+}
+
+// tasks returns the nodes that run a step: the node itself, or its parts.
+func (n node) tasks() []node {
+	switch n.kind {
+	case doStep:
+		return []node{n}
+	case all:
+		return n.parts
+	default:
+		return nil
+	}
 }
 
 // next is where the node leads when its work is done or its signal has come.

@@ -18,6 +18,24 @@ func (c *checker) checkStep(s State, sp step.Spec) {
 	}
 }
 
+// checkTasks checks the tasks of an All.
+func (c *checker) checkTasks(s State, n node) {
+	if len(n.parts) == 0 {
+		c.fault(s, "All has no tasks")
+	}
+	for i, p := range n.parts {
+		if p.kind != doStep {
+			c.fault(s, "task %d of All is a %s: only Do can be one of its tasks", i+1, p.kind)
+			continue
+		}
+		c.checkGiven(s, p.input != nil, "in of step "+p.step.Name)
+		c.checkStep(s, p.step)
+		if p.step.Pivot {
+			c.fault(s, "the pivot %q is a task of All: make it a state of its own", p.step.Name)
+		}
+	}
+}
+
 // checkBody checks what a step and an undo have in common.
 func (c *checker) checkBody(s State, what string, sp step.Spec) {
 	if !step.ValidName(sp.Name) {
@@ -73,13 +91,11 @@ func (c *checker) checkStepNames() {
 		}
 	}
 	for _, s := range c.names() {
-		n := c.states[s]
-		if n.kind != doStep {
-			continue
-		}
-		claim(s, n.step.Name)
-		if n.step.Undo != nil {
-			claim(s, n.step.Undo.Name)
+		for _, task := range c.states[s].tasks() {
+			claim(s, task.step.Name)
+			if task.step.Undo != nil {
+				claim(s, task.step.Undo.Name)
+			}
 		}
 	}
 }

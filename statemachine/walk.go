@@ -37,6 +37,13 @@ func (t *turn) arrive(n node) error {
 	case doStep:
 		t.c.Phase, t.c.Mark = Running, Mark{Step: n.step.Name, Group: t.newGroup(), Attempt: 1}
 		return t.run()
+	case all:
+		if t.begins {
+			t.c.Phase = Running
+			t.do(Wake{}) // a start inserts one row: the branches come with the first transition
+			return nil
+		}
+		return t.fanOut(n)
 	case sleep:
 		d, err := n.pause(t.c.Data)
 		if err != nil {
