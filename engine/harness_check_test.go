@@ -52,6 +52,19 @@ func (w *world) workflows() []store.Workflow {
 	}
 }
 
+// rows returns every workflow and every branch.
+func (w *world) rows() []store.Workflow {
+	w.Helper()
+	roots := w.workflows()
+	all := roots
+	for _, wf := range roots {
+		branches, err := w.st.List(w.ctx(), store.Query{BranchesOf: wf.ID, Limit: 1000})
+		require.NoError(w, err)
+		all = append(all, branches...)
+	}
+	return all
+}
+
 // checkLedger compares the ledger with the records, key by key.
 func (w *world) checkLedger() {
 	allowed, needed := map[string]bool{}, map[string]bool{}
@@ -63,8 +76,10 @@ func (w *world) checkLedger() {
 			allowed[key] = r.Status != store.StepFailed
 			needed[key] = r.Status == store.StepDone && r.Step != "move" && r.Step != "move-back"
 		}
+	}
+	for _, wf := range w.rows() {
 		if m := wf.Mark; m.Step != "" && !wf.Status.Ended() {
-			allowed[step.NewKey(wf.ID, m.Step, m.Group).String()] = true
+			allowed[step.NewKey(store.RootOf(wf.ID), m.Step, m.Group).String()] = true
 		}
 	}
 	for _, r := range w.ledger.all() {
@@ -85,7 +100,7 @@ func (w *world) checkLedger() {
 func (w *world) checkNothingIsLate() {
 	now, err := w.st.Now(w.ctx())
 	require.NoError(w, err)
-	for _, wf := range w.workflows() {
+	for _, wf := range w.rows() {
 		since := wf.WakeAt
 		if wf.Status == store.Pending || wf.Status == store.Compensating {
 			since = wf.UpdatedAt

@@ -246,6 +246,61 @@ func (s *site) parcel() statemachine.Definition[trip] {
 	}
 }
 
+// fan opens, makes n calls at the same time, do-1 to do-n, and counts. All but
+// the counting can be undone.
+func (s *site) fan(name string, n int, p step.Policy) statemachine.Definition[trip] {
+	open := step.Call("open", s.call).With(quick).Undo(step.UndoCall("close", s.undo).With(quick))
+	count := step.Call("count", s.call).With(quick).NoUndo("counting changes nothing")
+	return statemachine.Definition[trip]{
+		Name: name, Version: 1, Start: "opening", Ends: ends, OnFailure: "undone",
+		States: statemachine.States[trip]{
+			"opening":  statemachine.Do(open, trip.amount, (*trip).got).Then("fanning"),
+			"fanning":  statemachine.All(s.tasks(n, p)...).Then("counting"),
+			"counting": statemachine.Do(count, trip.amount, (*trip).got).Then("good"),
+		},
+	}
+}
+
+// tasks are the calls do-1 to do-n with undo-1 to undo-n.
+func (s *site) tasks(n int, p step.Policy) (tasks []statemachine.Task[trip]) {
+	for i := 1; i <= n; i++ {
+		undo := step.UndoCall(fmt.Sprintf("undo-%d", i), s.undo).With(quick)
+		do := step.Call(fmt.Sprintf("do-%d", i), s.call).With(p).Undo(undo)
+		tasks = append(tasks, statemachine.Do(do, trip.amount, (*trip).got))
+	}
+	return tasks
+}
+
+// wide begins with a hundred tasks and does nothing else.
+func (s *site) wide() statemachine.Definition[trip] {
+	return statemachine.Definition[trip]{
+		Name: "wide", Version: 1, Start: "fanning", Ends: ends, OnFailure: "undone",
+		States: statemachine.States[trip]{"fanning": statemachine.All(s.tasks(100, quick)...).Then("good")},
+	}
+}
+
+// mixed is money moved and a notice sent at the same time, and then a pivot.
+func (s *site) mixed() statemachine.Definition[trip] {
+	move := step.InTx("move", s.move).With(quick).Undo(step.UndoInTx("move-back", s.moveBack).With(quick))
+	notify := step.Call("notify", s.call).With(quick).NoUndo("it is only a notice")
+	send := step.Call("send", s.call).With(quick).Pivot()
+	tell := step.Call("tell", s.call).With(quick).NoUndo("it is only a notice")
+	return statemachine.Definition[trip]{
+		Name: "mixed", Version: 1, Start: "moving", Ends: ends, OnFailure: "undone",
+		States: statemachine.States[trip]{
+			"moving": statemachine.All(
+				statemachine.Do(move, trip.self, (*trip).got),
+				statemachine.Do(notify, trip.amount, nil),
+			).Then("sending"),
+			"sending": statemachine.Do(send, trip.amount, (*trip).got).Then("telling"),
+			"telling": statemachine.All(
+				statemachine.Do(tell, trip.amount, nil),
+				statemachine.Do(tell.As("tell-more"), trip.amount, nil),
+			).Then("good"),
+		},
+	}
+}
+
 // definitions are all that a worker of the scenarios knows.
 func (s *site) definitions() []statemachine.Definition[trip] {
 	return []statemachine.Definition[trip]{
@@ -262,6 +317,9 @@ func (s *site) definitions() []statemachine.Definition[trip] {
 		s.vote("vote-brief", 400*time.Millisecond),
 		s.nap(),
 		s.parcel(),
+		s.fan("fan", 3, quick),
+		s.wide(),
+		s.mixed(),
 	}
 }
 

@@ -21,6 +21,11 @@ func (a *advance) finish(ctx context.Context) worked {
 	if size := len(a.cursor.Data); size > a.shell.eng.cfg.MaxPayload {
 		return held(a.m, a.job, fmt.Sprintf("data of %d bytes, at most %d", size, a.shell.eng.cfg.MaxPayload))
 	}
+	for _, n := range a.starts {
+		if size := len(n.Data); size > a.shell.eng.cfg.MaxPayload {
+			return held(a.m, a.job, fmt.Sprintf("input of branch %s of %d bytes, at most %d", store.BranchOf(n.ID), size, a.shell.eng.cfg.MaxPayload))
+		}
+	}
 	return worked{cursor: a.cursor, transition: a.transition(), follow: a.follow, events: a.events}
 }
 
@@ -31,6 +36,8 @@ func (a *advance) transition() store.Transition {
 		Release:  a.follow.run == nil,
 		Consumed: a.consumed,
 		Seen:     a.seen(),
+		Starts:   a.starts,
+		Sends:    a.sends,
 	}
 	if !a.moved {
 		t.Wake.Kind = store.WakeKeep
@@ -55,8 +62,13 @@ func (a *advance) record(rec statemachine.Record) store.StepRecord {
 	return r
 }
 
-// seen returns the messages that this advance knew of and left.
+// seen returns the messages that this advance knew of and left. Beside branches
+// that have just been started it has considered none: they stay fresh, so that
+// the workflow is claimed for them.
 func (a *advance) seen() []string {
+	if len(a.starts) > 0 {
+		return nil
+	}
 	if len(a.consumed) == 0 {
 		return a.job.unseen
 	}

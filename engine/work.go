@@ -50,6 +50,8 @@ type advance struct {
 	inbox    []store.Message // not consumed so far
 	consumed []store.Consumed
 	records  []statemachine.Record
+	starts   []store.New     // branches
+	sends    []store.Message // to branches, or from one to its root
 	events   []StepEvent
 	follow   follow
 	took     time.Duration // of the body
@@ -94,6 +96,9 @@ func (a *advance) begin(ctx context.Context) (*statemachine.RunStep, error) {
 		return nil, err
 	}
 	if err := a.takeTimeOrSignal(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := a.takeBranchEnds(ctx); err != nil {
 		return nil, err
 	}
 	run := a.follow.run
@@ -149,8 +154,15 @@ func (a *advance) ask(ctx context.Context, ev statemachine.Event) (statemachine.
 func (a *advance) take(cur statemachine.Cursor, cmds []statemachine.Command) {
 	a.cursor, a.follow, a.moved = cur, followOf(cmds), true
 	for _, cmd := range cmds {
-		if rec, ok := cmd.(statemachine.Record); ok {
-			a.records = append(a.records, rec)
+		switch cmd := cmd.(type) {
+		case statemachine.Record:
+			a.records = append(a.records, cmd)
+		case statemachine.StartBranch:
+			a.starts = append(a.starts, newBranch(a.m, a.job.def, cmd.Cursor))
+		case statemachine.StopBranch:
+			a.sends = append(a.sends, stopMessage(a.job.id, cmd))
+		case statemachine.EndBranch:
+			a.sends = append(a.sends, endMessage(a.job.id, cmd.Event))
 		}
 	}
 }
@@ -265,7 +277,7 @@ func (a *advance) tell(run *statemachine.RunStep, how StepOutcome, err error) {
 		return
 	}
 	ev := StepEvent{
-		WorkflowID: a.job.id, Definition: a.job.def.Name, Step: run.Spec.Name, Key: run.Key.String(),
+		WorkflowID: store.RootOf(a.job.id), Branch: store.BranchOf(a.job.id), Definition: a.job.def.Name, Step: run.Spec.Name, Key: run.Key.String(),
 		Attempt: a.job.cursor.Mark.Attempt, Outcome: how, Took: a.took, Worker: a.me.String(),
 	}
 	if err != nil {

@@ -41,6 +41,7 @@ type Info struct {
 	Reason     string             // the last failure, or why it is HELD
 	Mark       store.Mark         // the step under way, if any
 	Awaits     string             // the signal it waits for, if any
+	Open       int                // how many branches it waits for
 	WakeAt     time.Time          // when it wakes by itself; zero if it does not
 	Owner      store.WorkerID
 	Revision   int64 // how many transitions, claims and releases it has seen
