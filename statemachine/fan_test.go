@@ -263,8 +263,8 @@ func TestFaultsOfAll(t *testing.T) {
 		fault string
 	}{
 		{All[order]().Then(delivered), `All has no tasks`},
-		{All(Sleep(func(order) time.Duration { return 0 })).Then(delivered), `task 1 of All is a sleep: only Do can be one of its tasks`},
-		{All(All(Do(pivot, order.cents, nil))).Then(delivered), `task 1 of All is a all: only Do can be one of its tasks`},
+		{All(Sleep(func(order) time.Duration { return 0 })).Then(delivered), `task 1 of All is none: it takes Do, not sleep`},
+		{All(All(Do(pivot, order.cents, nil))).Then(delivered), `task 1 of All is none: it takes Do, not all`},
 		{All(Do(pivot, order.cents, nil)).Then(delivered), `the pivot "print" is a task of All: make it a state of its own`},
 		{All(Do(mail, order.cents, nil)).Then(delivered), `step "mail" has a NoUndo without a reason`},
 		{All(Do[order, int, string](mail.NoUndo("gone"), nil, nil)).Then(delivered), `in of step mail is nil`},

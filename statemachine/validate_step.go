@@ -25,7 +25,7 @@ func (c *checker) checkTasks(s State, n node) {
 	}
 	for i, p := range n.parts {
 		if p.kind != doStep {
-			c.fault(s, "task %d of All is a %s: only Do can be one of its tasks", i+1, p.kind)
+			c.fault(s, "task %d of All is none: it takes Do, not %s", i+1, p.kind)
 			continue
 		}
 		c.checkGiven(s, p.input != nil, "in of step "+p.step.Name)
