@@ -28,11 +28,12 @@ func newBranch(m *statemachine.Machine, def store.Def, c statemachine.Cursor) st
 	}
 }
 
-// stopMessage asks a branch to end. However often it is sent, it is there once.
-func stopMessage(root string, stop statemachine.StopBranch) store.Message {
+// stopMessage asks a branch or a child to end. However often it is sent, it is
+// there once.
+func stopMessage(id, reason string) store.Message {
 	return store.Message{
-		WorkflowID: store.BranchID(root, stop.Path), ID: messageOfEngine + "stop",
-		Kind: store.MessageCancel, Payload: []byte(storable(stop.Reason)),
+		WorkflowID: id, ID: messageOfEngine + "stop",
+		Kind: store.MessageCancel, Payload: []byte(storable(reason)),
 	}
 }
 
@@ -54,19 +55,33 @@ func endMessage(branch string, e statemachine.BranchEnded) store.Message {
 	}
 }
 
-// takeBranchEnds takes up the ends of branches that have come, all at once, and
-// reports whether there were any.
+// endEvent is what a message tells the machine of an end.
+func endEvent(msg store.Message) (statemachine.Event, error) {
+	if msg.Kind == store.MessageChild {
+		return childEndEvent(msg)
+	}
+	var end branchEnd
+	if err := json.Unmarshal(msg.Payload, &end); err != nil {
+		return nil, fmt.Errorf("message of branch %s: %w", msg.Name, err)
+	}
+	return statemachine.BranchEnded{Path: msg.Name, Cause: end.Cause, Reason: end.Reason}, nil
+}
+
+// takeBranchEnds takes up the ends of branches and children that have come, all
+// at once, and reports whether there were any.
 func (a *advance) takeBranchEnds(ctx context.Context) (took bool, err error) {
 	for _, msg := range a.inbox {
-		if msg.Kind != store.MessageBranch || a.cursor.Phase != statemachine.Waiting || a.cursor.Open == 0 {
+		if a.cursor.Phase != statemachine.Waiting || a.cursor.Open == 0 {
+			return took, nil
+		}
+		if msg.Kind != store.MessageBranch && msg.Kind != store.MessageChild {
 			continue
 		}
-		var end branchEnd
-		if err := json.Unmarshal(msg.Payload, &end); err != nil {
-			return took, fmt.Errorf("message of branch %s: %w", msg.Name, err)
-		}
-		err := a.next(ctx, statemachine.BranchEnded{Path: msg.Name, Cause: end.Cause, Reason: end.Reason})
+		ev, err := endEvent(msg)
 		if err != nil {
+			return took, err
+		}
+		if err := a.next(ctx, ev); err != nil {
 			return took, err
 		}
 		a.consume(msg, "")

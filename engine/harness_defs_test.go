@@ -301,6 +301,46 @@ func (s *site) mixed() statemachine.Definition[trip] {
 	}
 }
 
+func (t *trip) returned(child trip) { t.Receipts = append(t.Receipts, child.Receipts...) }
+func (t trip) bare() trip           { return trip{Amount: t.Amount} }
+
+// undoTrip undoes a child.
+func (s *site) undoTrip(ctx context.Context, key step.Key, d step.Done[trip, trip]) error {
+	_, err := s.ask(ctx, "/call", request{Key: key.String(), Known: d.Known})
+	return err
+}
+
+// leaf, middle and top are three levels: each does something, and then has the
+// next one do something. Beside its child, top does something else.
+func (s *site) leaf() statemachine.Definition[trip] { return s.chain("leaf", 2, quick, s.call) }
+
+func (s *site) middle() statemachine.Definition[trip] {
+	d := s.chain("middle", 1, quick, s.call)
+	leaf := statemachine.Child(s.leaf()).As("child-leaf").Undo(step.UndoCall("undo-leaf", s.undoTrip).With(quick))
+	d.States["s1"] = statemachine.Do(s.first(), trip.amount, (*trip).got).Then("s2")
+	d.States["s2"] = statemachine.Do(leaf, trip.bare, (*trip).returned).Then("good")
+	return d
+}
+
+func (s *site) top() statemachine.Definition[trip] {
+	d := s.middle()
+	d.Name = "top"
+	middle := statemachine.Child(s.middle()).As("child-middle").Undo(step.UndoCall("undo-middle", s.undoTrip).With(quick))
+	side := step.Call("side", s.call).With(quick).Undo(step.UndoCall("undo-side", s.undo).With(quick))
+	d.States["s2"] = statemachine.All(
+		statemachine.Do(side, trip.amount, (*trip).got),
+		statemachine.Do(middle, trip.bare, (*trip).returned),
+	).Then("s3")
+	count := step.Call("count", s.call).With(quick).NoUndo("counting changes nothing")
+	d.States["s3"] = statemachine.Do(count, trip.amount, (*trip).got).Then("good")
+	return d
+}
+
+// first is the call do-1 with undo-1.
+func (s *site) first() step.Step[int, string] {
+	return step.Call("do-1", s.call).With(quick).Undo(step.UndoCall("undo-1", s.undo).With(quick))
+}
+
 // definitions are all that a worker of the scenarios knows.
 func (s *site) definitions() []statemachine.Definition[trip] {
 	return []statemachine.Definition[trip]{
@@ -320,6 +360,7 @@ func (s *site) definitions() []statemachine.Definition[trip] {
 		s.fan("fan", 3, quick),
 		s.wide(),
 		s.mixed(),
+		s.top(), // and with it middle and leaf
 	}
 }
 

@@ -37,7 +37,9 @@ func (a *advance) askCancel(ctx context.Context, msg store.Message, begun bool) 
 		a.deferred = true
 		return false, nil
 	case statemachine.CancelAccepted:
-		a.take(cur, cmds)
+		if err := a.take(cur, cmds); err != nil {
+			return false, err
+		}
 		a.consume(msg, string(verdict))
 		return true, nil
 	default:

@@ -21,12 +21,23 @@ func (a *advance) finish(ctx context.Context) worked {
 	if size := len(a.cursor.Data); size > a.shell.eng.cfg.MaxPayload {
 		return held(a.m, a.job, fmt.Sprintf("data of %d bytes, at most %d", size, a.shell.eng.cfg.MaxPayload))
 	}
+	if a.cursor.Phase == statemachine.Ended && a.job.parent != "" && a.cursor.Branch == "" {
+		a.sends = append(a.sends, childMessage(a.m, a.job.parent, a.cursor))
+	}
 	for _, n := range a.starts {
 		if size := len(n.Data); size > a.shell.eng.cfg.MaxPayload {
-			return held(a.m, a.job, fmt.Sprintf("input of branch %s of %d bytes, at most %d", store.BranchOf(n.ID), size, a.shell.eng.cfg.MaxPayload))
+			return held(a.m, a.job, fmt.Sprintf("input of %s of %d bytes, at most %d", nameOfPart(n.ID), size, a.shell.eng.cfg.MaxPayload))
 		}
 	}
 	return worked{cursor: a.cursor, transition: a.transition(), follow: a.follow, events: a.events}
+}
+
+// nameOfPart names a branch or a child for people.
+func nameOfPart(id string) string {
+	if path := store.BranchOf(id); path != "" {
+		return "branch " + path
+	}
+	return "child " + id
 }
 
 func (a *advance) transition() store.Transition {

@@ -58,7 +58,7 @@ func (e *Engine) hasMail(ctx context.Context, info Info) (bool, error) {
 	}
 	msgs, err := e.store.Inbox(ctx, info.ID)
 	return slices.ContainsFunc(msgs, func(m store.Message) bool {
-		return m.Kind == store.MessageCancel || m.Kind == store.MessageBranch && info.Open > 0 ||
+		return m.Kind == store.MessageCancel || info.Open > 0 && (m.Kind == store.MessageBranch || m.Kind == store.MessageChild) ||
 			m.Kind == store.MessageSignal && m.Name == info.Awaits
 	}), err
 }

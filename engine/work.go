@@ -133,10 +133,10 @@ func (a *advance) takeTimeOrSignal(ctx context.Context) error {
 // next asks the machine, loading the recorded steps when it comes to a rollback.
 func (a *advance) next(ctx context.Context, ev statemachine.Event) error {
 	cur, cmds, err := a.ask(ctx, ev)
-	if err == nil {
-		a.take(cur, cmds)
+	if err != nil {
+		return err
 	}
-	return err
+	return a.take(cur, cmds)
 }
 
 func (a *advance) ask(ctx context.Context, ev statemachine.Event) (statemachine.Cursor, []statemachine.Command, error) {
@@ -151,7 +151,7 @@ func (a *advance) ask(ctx context.Context, ev statemachine.Event) (statemachine.
 }
 
 // take makes the machine's answer the state of the advance.
-func (a *advance) take(cur statemachine.Cursor, cmds []statemachine.Command) {
+func (a *advance) take(cur statemachine.Cursor, cmds []statemachine.Command) error {
 	a.cursor, a.follow, a.moved = cur, followOf(cmds), true
 	for _, cmd := range cmds {
 		switch cmd := cmd.(type) {
@@ -159,12 +159,19 @@ func (a *advance) take(cur statemachine.Cursor, cmds []statemachine.Command) {
 			a.records = append(a.records, cmd)
 		case statemachine.StartBranch:
 			a.starts = append(a.starts, newBranch(a.m, a.job.def, cmd.Cursor))
+		case statemachine.StartChild:
+			if err := a.startChild(cmd); err != nil {
+				return err
+			}
 		case statemachine.StopBranch:
-			a.sends = append(a.sends, stopMessage(a.job.id, cmd))
+			a.sends = append(a.sends, stopMessage(store.BranchID(a.job.id, cmd.Path), cmd.Reason))
+		case statemachine.StopChild:
+			a.sends = append(a.sends, stopMessage(cmd.ID, cmd.Reason))
 		case statemachine.EndBranch:
 			a.sends = append(a.sends, endMessage(a.job.id, cmd.Event))
 		}
 	}
+	return nil
 }
 
 // loadPast fills in the recorded steps, those of this very advance included. It

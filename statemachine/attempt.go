@@ -25,7 +25,7 @@ func (t *turn) run() error {
 // resumed runs what is marked, unless it keeps killing its worker.
 func (t *turn) resumed() error {
 	switch {
-	case t.c.Phase == Held, t.c.Phase == Ended, t.waitingIn(sleep), t.waitingIn(await), t.waitingIn(all):
+	case t.c.Phase == Held, t.c.Phase == Ended, t.waitingIn(sleep), t.waitingIn(await), t.fanned():
 		return nil
 	case t.aboutToFan():
 		return t.fanOut(t.node())

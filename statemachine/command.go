@@ -45,6 +45,17 @@ type (
 	// EndBranch gives an event to the root of a branch, which has ended.
 	EndBranch struct{ Event BranchEnded }
 
+	// StartChild starts a workflow of Machine with the event Started, and gives
+	// ChildEnded once it has ended.
+	StartChild struct {
+		ID      string
+		Machine *Machine
+		Data    []byte
+	}
+
+	// StopChild gives CancelAsked to a child, unless it has ended.
+	StopChild struct{ ID, Reason string }
+
 	// Answer answers the CancelAsked that was given.
 	Answer struct{ Verdict CancelVerdict }
 )
@@ -57,6 +68,8 @@ func (Answer) command()  {}
 func (StartBranch) command() {}
 func (StopBranch) command()  {}
 func (EndBranch) command()   {}
+func (StartChild) command()  {}
+func (StopChild) command()   {}
 
 // CancelVerdict is what becomes of a request to cancel. It is stored as text.
 type CancelVerdict string

@@ -64,6 +64,11 @@
 // tasks, or begins the rollback, which goes over the records of root and
 // branches as over those of one row.
 //
+// A state that runs a [Child] goes the same way: the child is another workflow,
+// which the root starts ([StartChild]) and whose end it waits for
+// ([ChildEnded]). The end is recorded as the outcome of a step, by the root, so
+// that a rollback can undo it.
+//
 // # The attempt group
 //
 // A step's key names the workflow, the step and an attempt group. The group is

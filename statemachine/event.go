@@ -48,6 +48,14 @@ type (
 		Reason string
 	}
 
+	// ChildEnded says that a child has ended.
+	ChildEnded struct {
+		ID     string // its workflow id
+		End    End    // what its end means
+		Out    []byte // its final data
+		Reason string // why it is not a Completed one
+	}
+
 	// CancelAsked asks for the rollback.
 	CancelAsked struct {
 		Reason string
@@ -67,5 +75,6 @@ func (Interrupted) event() {}
 func (TimerFired) event()  {}
 func (Signalled) event()   {}
 func (BranchEnded) event() {}
+func (ChildEnded) event()  {}
 func (CancelAsked) event() {}
 func (Unstorable) event()  {}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/pawlhq/pawl/step"
 )
 
 // A fan is a state that works in several places at once. Each place is a branch:
@@ -22,7 +24,7 @@ func branchPath(s State, group int, task string) string {
 // part is the task of the branch that path names.
 func (n node) part(path string) node {
 	task := path[strings.LastIndexByte(path, '/')+1:]
-	for _, p := range n.parts {
+	for _, p := range n.tasks() {
 		if p.step.Name == task {
 			return p
 		}
@@ -34,24 +36,29 @@ func (n node) part(path string) node {
 // Held there.
 func (t *turn) fanned() bool {
 	waits := t.c.Phase == Waiting || t.c.Phase == Held && t.c.From == Waiting
-	return waits && t.c.Open > 0 && t.c.Branch == "" && t.node().kind == all
+	return waits && t.c.Open > 0 && t.c.Branch == "" && t.node().fans()
 }
 
 // aboutToFan reports whether the workflow has been started in a fan whose
 // branches are not.
 func (t *turn) aboutToFan() bool {
-	return t.c.Phase == Running && t.c.Mark == Mark{} && t.c.Branch == "" && t.node().kind == all
+	return t.c.Phase == Running && t.c.Mark == Mark{} && t.c.Branch == "" && t.node().fans()
 }
 
-// fanOut starts a branch for each task of the state and waits for them.
+// fanOut starts a branch or a child for each task of the state, and waits for
+// them.
 func (t *turn) fanOut(n node) error {
 	group := t.newGroup()
-	t.c.Phase, t.c.Open = Waiting, len(n.parts)
+	t.c.Phase, t.c.Open = Waiting, len(n.tasks())
 	t.c.Past, t.c.PastKnown = nil, false // the branches record what this cursor will not see
-	for _, p := range n.parts {
+	for _, p := range n.tasks() {
 		in, err := p.input(t.c.Data)
 		if err != nil {
 			return t.codeErrorIn(p, "in", err)
+		}
+		if child := t.m.children[p.step.Name]; child != nil {
+			t.do(StartChild{ID: childID(t.c.ID, p.step.Name, group), Machine: child, Data: in})
+			continue
 		}
 		t.do(StartBranch{Cursor{
 			ID: t.c.ID, Branch: branchPath(t.c.State, group, p.step.Name),
@@ -76,9 +83,14 @@ func (t *turn) branchEnded(e BranchEnded) error {
 	if !t.fanned() || t.c.Phase != Waiting || !t.opened(e.Path) {
 		return t.unexpected(e)
 	}
+	return t.closed(e.Cause, e.Reason)
+}
+
+// closed counts one branch or child less; with a cause it has failed.
+func (t *turn) closed(cause Cause, reason string) error {
 	t.c.Open--
-	if e.Cause != "" && t.c.Cause == "" {
-		t.stopBranches(e.Cause, e.Reason)
+	if cause != "" && t.c.Cause == "" {
+		t.stopBranches(cause, reason)
 	}
 	switch {
 	case t.c.Open > 0:
@@ -92,7 +104,7 @@ func (t *turn) branchEnded(e BranchEnded) error {
 // opened reports whether this entry of the state has started that branch.
 func (t *turn) opened(path string) bool {
 	p := t.node().part(path)
-	return p.kind != 0 && path == branchPath(t.c.State, t.group(), p.step.Name)
+	return p.kind != 0 && p.step.Kind != step.KindChild && path == branchPath(t.c.State, t.group(), p.step.Name)
 }
 
 // stopBranches asks the branches to end, for a rollback that begins once all of
@@ -103,7 +115,11 @@ func (t *turn) stopBranches(cause Cause, reason string) {
 	if t.c.Open == 0 {
 		return
 	}
-	for _, p := range t.node().parts {
+	for _, p := range t.node().tasks() {
+		if p.step.Kind == step.KindChild {
+			t.do(StopChild{childID(t.c.ID, p.step.Name, t.group()), reason})
+			continue
+		}
 		t.do(StopBranch{branchPath(t.c.State, t.group(), p.step.Name), reason})
 	}
 }
@@ -111,7 +127,7 @@ func (t *turn) stopBranches(cause Cause, reason string) {
 // join merges the results of the branches in the order of their tasks and
 // follows the node's edge.
 func (t *turn) join(n node) error {
-	for _, p := range n.parts {
+	for _, p := range n.tasks() {
 		if p.merge == nil {
 			continue
 		}

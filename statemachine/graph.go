@@ -40,7 +40,14 @@ type graphStep struct {
 	Kind   string     `json:"kind"`
 	Pivot  bool       `json:"pivot,omitempty"`
 	NoUndo string     `json:"noUndo,omitempty"`
+	Child  *graphDef  `json:"child,omitempty"`
 	Undo   *graphStep `json:"undo,omitempty"`
+}
+
+// graphDef names the definition of a child.
+type graphDef struct {
+	Name    string `json:"name"`
+	Version int    `json:"version"`
 }
 
 type graphEdge struct {
@@ -85,6 +92,9 @@ func newGraphState(s State, n node) graphState {
 
 func newGraphStep(sp step.Spec) *graphStep {
 	g := &graphStep{Name: sp.Name, Kind: sp.Kind.String(), Pivot: sp.Pivot, NoUndo: sp.NoUndo}
+	if child, ok := childOf(sp); ok {
+		g.Child = &graphDef{child.name, child.version}
+	}
 	if sp.Undo != nil {
 		g.Undo = newGraphStep(*sp.Undo)
 	}

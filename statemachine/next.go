@@ -72,6 +72,8 @@ func (t *turn) take(e Event) error {
 		}
 	case BranchEnded:
 		return t.branchEnded(e)
+	case ChildEnded:
+		return t.childEnded(e)
 	case CancelAsked:
 		if t.c.Phase != 0 {
 			return t.cancelAsked(e)

@@ -17,6 +17,7 @@ type table struct {
 	states    map[State]node
 	ends      map[State]End
 	onFailure State
+	strict    func(raw []byte) ([]byte, error)
 }
 
 // kind says what a node does. The zero kind does nothing and is a fault.
@@ -73,6 +74,12 @@ func (n node) tasks() []node {
 	default:
 		return nil
 	}
+}
+
+// fans reports whether the node works in other rows than the workflow's own: in
+// branches, in a child, or in both.
+func (n node) fans() bool {
+	return n.kind == all || n.kind == doStep && n.step.Kind == step.KindChild
 }
 
 // next is where the node leads when its work is done or its signal has come.

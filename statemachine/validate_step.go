@@ -36,12 +36,25 @@ func (c *checker) checkTasks(s State, n node) {
 	}
 }
 
+// checkChild checks the definition of a child as its own, and says in what it
+// cannot be a child.
+func (c *checker) checkChild(s State, sp step.Spec, child table) {
+	if err := child.validate(); err != nil {
+		c.fault(s, "child %q: %v", sp.Name, err)
+	}
+	if sp.Pivot {
+		c.fault(s, "the child %q is a pivot: put a step behind it that is one", sp.Name)
+	}
+}
+
 // checkBody checks what a step and an undo have in common.
 func (c *checker) checkBody(s State, what string, sp step.Spec) {
 	if !step.ValidName(sp.Name) {
 		c.fault(s, "bad %s name %q: %s", what, sp.Name, ruleOfNames)
 	}
-	if sp.Run == nil {
+	if child, ok := childOf(sp); ok {
+		c.checkChild(s, sp, child)
+	} else if sp.Run == nil {
 		c.fault(s, "%s %q has no body", what, sp.Name)
 	}
 	if err := sp.Policy.Check(); err != nil {

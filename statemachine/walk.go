@@ -33,17 +33,13 @@ func (t *turn) enter(s State, cause Cause, reason string) error {
 
 // arrive begins what happens in the state that was entered.
 func (t *turn) arrive(n node) error {
+	if n.fans() {
+		return t.arriveInFan(n)
+	}
 	switch n.kind {
 	case doStep:
 		t.c.Phase, t.c.Mark = Running, Mark{Step: n.step.Name, Group: t.newGroup(), Attempt: 1}
 		return t.run()
-	case all:
-		if t.begins {
-			t.c.Phase = Running
-			t.do(Wake{}) // a start inserts one row: the branches come with the first transition
-			return nil
-		}
-		return t.fanOut(n)
 	case sleep:
 		d, err := n.pause(t.c.Data)
 		if err != nil {
@@ -58,6 +54,17 @@ func (t *turn) arrive(n node) error {
 		}
 	}
 	return nil
+}
+
+// arriveInFan begins what happens in other rows. A start inserts one row only:
+// there they come with the first transition after it.
+func (t *turn) arriveInFan(n node) error {
+	if t.begins {
+		t.c.Phase = Running
+		t.do(Wake{})
+		return nil
+	}
+	return t.fanOut(n)
 }
 
 // newGroup returns the attempt group for the state that was entered: the
