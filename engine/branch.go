@@ -41,11 +41,13 @@ func stopMessage(id, reason string) store.Message {
 type branchEnd struct {
 	Cause  statemachine.Cause `json:"cause,omitempty"`
 	Reason string             `json:"reason,omitempty"`
+
+	Failures int `json:"failures,omitempty"`
 }
 
 // endMessage tells the root of a branch's end.
 func endMessage(branch string, e statemachine.BranchEnded) store.Message {
-	payload, err := json.Marshal(branchEnd{e.Cause, storable(e.Reason)})
+	payload, err := json.Marshal(branchEnd{e.Cause, storable(e.Reason), e.Failures})
 	if err != nil {
 		panic(fmt.Sprintf("encode branch's end: %v", err)) // strings always encode
 	}
@@ -64,7 +66,7 @@ func endEvent(msg store.Message) (statemachine.Event, error) {
 	if err := json.Unmarshal(msg.Payload, &end); err != nil {
 		return nil, fmt.Errorf("message of branch %s: %w", msg.Name, err)
 	}
-	return statemachine.BranchEnded{Path: msg.Name, Cause: end.Cause, Reason: end.Reason}, nil
+	return statemachine.BranchEnded{Path: msg.Name, Cause: end.Cause, Reason: end.Reason, Failures: end.Failures}, nil
 }
 
 // takeBranchEnds takes up the ends of branches and children that have come, all

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/statemachine"
 	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/storetest"
@@ -73,7 +74,7 @@ func (w *world) checkLedger() {
 		recs, err := w.st.History(w.ctx(), wf.ID)
 		require.NoError(w, err)
 		for _, r := range recs {
-			key := step.NewKey(wf.ID, r.Step, r.Group).String()
+			key := step.NewItemKey(wf.ID, r.Step, r.Item, r.Group).String()
 			allowed[key] = r.Status != store.StepFailed
 			elsewhere := r.Step == "move" || r.Step == "move-back" || strings.HasPrefix(r.Step, "child-")
 			needed[key] = r.Status == store.StepDone && !elsewhere
@@ -81,7 +82,9 @@ func (w *world) checkLedger() {
 	}
 	for _, wf := range w.rows() {
 		if m := wf.Mark; m.Step != "" && !wf.Status.Ended() {
-			allowed[step.NewKey(store.RootOf(wf.ID), m.Step, m.Group).String()] = true
+			var c statemachine.Cursor
+			require.NoError(w, c.SetRest(wf.Cursor))
+			allowed[step.NewItemKey(store.RootOf(wf.ID), m.Step, c.Item, m.Group).String()] = true
 		}
 	}
 	for _, r := range w.ledger.all() {

@@ -341,6 +341,26 @@ func (s *site) first() step.Step[int, string] {
 	return step.Call("do-1", s.call).With(quick).Undo(step.UndoCall("undo-1", s.undo).With(quick))
 }
 
+func (t trip) numbers() []int {
+	numbers := make([]int, t.Amount)
+	for i := range numbers {
+		numbers[i] = i + 1
+	}
+	return numbers
+}
+
+func (t *trip) item(i, number int, receipt string) {
+	t.Receipts = append(t.Receipts, fmt.Sprintf("%d:%d:%s", i, number, receipt))
+}
+
+// each opens and makes as many calls as the amount says, atMost at once.
+func (s *site) each(name string, atMost, tolerate int) statemachine.Definition[trip] {
+	d := s.fan(name, 1, quick)
+	item := step.Call("item", s.call).With(quick).Undo(step.UndoCall("unitem", s.undo).With(quick))
+	d.States["fanning"] = statemachine.Each(trip.numbers, item, (*trip).item).AtMost(atMost).Tolerate(tolerate).Then("counting")
+	return d
+}
+
 // definitions are all that a worker of the scenarios knows.
 func (s *site) definitions() []statemachine.Definition[trip] {
 	return []statemachine.Definition[trip]{
@@ -360,6 +380,8 @@ func (s *site) definitions() []statemachine.Definition[trip] {
 		s.fan("fan", 3, quick),
 		s.wide(),
 		s.mixed(),
+		s.each("each", 8, 0),
+		s.each("tolerant", 3, 2),
 		s.top(), // and with it middle and leaf
 	}
 }

@@ -64,7 +64,7 @@ func (a *advance) transition() store.Transition {
 
 func (a *advance) record(rec statemachine.Record) store.StepRecord {
 	r := store.StepRecord{
-		Step: rec.Step, Group: rec.Group, Status: statusOfOutcome(rec.Outcome), Attempt: rec.Attempt,
+		Step: rec.Step, Group: rec.Group, Item: rec.Item, Status: statusOfOutcome(rec.Outcome), Attempt: rec.Attempt,
 		Input: rec.In, Output: rec.Out, Error: storable(rec.Error),
 	}
 	if rec.Step == a.job.cursor.Mark.Step {

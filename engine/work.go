@@ -190,10 +190,10 @@ func (a *advance) loadPast(ctx context.Context) error {
 	}
 	past := make([]statemachine.Past, 0, len(recs)+len(a.records))
 	for _, r := range recs {
-		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Outcome: outcomeOf(r.Status), In: r.Input, Out: r.Output})
+		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: outcomeOf(r.Status), In: r.Input, Out: r.Output})
 	}
 	for _, r := range a.records {
-		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Outcome: r.Outcome, In: r.In, Out: r.Out})
+		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: r.Outcome, In: r.In, Out: r.Out})
 	}
 	a.cursor.Past, a.cursor.PastKnown = past, true
 	return nil

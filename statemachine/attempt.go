@@ -46,7 +46,7 @@ func (t *turn) resumed() error {
 // is only recorded: the root merges it.
 func (t *turn) stepDone(out []byte) error {
 	n, r := t.node(), Record{Outcome: Done, Out: out}
-	if n.step.Undo != nil {
+	if n.step.Undo != nil || n.mergeAll != nil {
 		in, err := t.input(n) // before the result changes the data
 		if err != nil {
 			return err
@@ -61,7 +61,10 @@ func (t *turn) stepDone(out []byte) error {
 		t.c.Data = data
 	}
 	t.record(n.step, r)
-	if t.c.Branch != "" {
+	switch {
+	case t.c.Lanes > 0:
+		return t.nextItem()
+	case t.c.Branch != "":
 		return t.endBranch("", "")
 	}
 	t.c.Pivoted = t.c.Pivoted || n.step.Pivot
@@ -88,6 +91,9 @@ func (t *turn) stepFailed(e StepFailed) error {
 	}
 	if err := t.giveUp(n, e.Rejected || e.NoEffect, e.Error); err != nil {
 		return err
+	}
+	if t.c.Lanes > 0 {
+		return t.loses(cause, reason)
 	}
 	return t.leave(cause, reason)
 }
@@ -129,21 +135,26 @@ func (t *turn) giveUp(n node, noEffect bool, reason string) error {
 
 // record keeps how the marked step or undo ended.
 func (t *turn) record(sp step.Spec, r Record) {
-	r.Step, r.Group, r.Attempt = t.c.Mark.Step, t.c.Mark.Group, t.c.Mark.Attempt
+	r.Step, r.Group, r.Attempt, r.Item = t.c.Mark.Step, t.c.Mark.Group, t.c.Mark.Attempt, t.c.Item
 	t.do(r)
 	if t.c.PastKnown && (sp.Undo != nil || sp.IsUndo) {
-		t.c.Past = append(slices.Clip(t.c.Past), Past{r.Step, r.Group, r.Outcome, r.In, r.Out})
+		t.c.Past = append(slices.Clip(t.c.Past), Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: r.Outcome, In: r.In, Out: r.Out})
 	}
 }
 
-// key is the key of a step in the marked attempt group.
-func (t *turn) key(name string) step.Key { return step.NewKey(t.c.ID, name, t.c.Mark.Group) }
+// key is the key of a step in the marked attempt group, for the item at hand.
+func (t *turn) key(name string) step.Key {
+	return step.NewItemKey(t.c.ID, name, t.c.Item, t.c.Mark.Group)
+}
 
 // input is what the step of n is asked. It follows from the data alone, so it
 // can be had again for as long as the step is under way. A branch has nothing
 // else for its data.
 func (t *turn) input(n node) ([]byte, error) {
-	if t.c.Branch != "" {
+	switch {
+	case t.c.Lanes > 0:
+		return t.laneInput()
+	case t.c.Branch != "":
 		return t.c.Data, nil
 	}
 	in, err := n.input(t.c.Data)

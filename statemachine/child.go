@@ -102,7 +102,7 @@ func (t *turn) childEnded(e ChildEnded) error {
 	}
 	t.do(r)
 	if t.c.PastKnown {
-		t.c.Past = append(t.c.Past[:len(t.c.Past):len(t.c.Past)], Past{r.Step, r.Group, r.Outcome, r.In, r.Out})
+		t.c.Past = append(t.c.Past[:len(t.c.Past):len(t.c.Past)], Past{Step: r.Step, Group: r.Group, Outcome: r.Outcome, In: r.In, Out: r.Out})
 	}
 	return t.closed(cause, reason)
 }

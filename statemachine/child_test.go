@@ -119,7 +119,7 @@ func TestChildBesideABranch(t *testing.T) {
 	d.States[charging] = All(Do(mail, order.cents, nil), Do(undoableInvoice(), order.itself, (*order).invoiced)).Then(delivered)
 	p := billed2(t, d)
 	require.Equal(t, 2, p.c.Open)
-	wants(t, p.take(BranchEnded{"charging/1/mail", Refused, "no"}),
+	wants(t, p.take(BranchEnded{Path: "charging/1/mail", Cause: Refused, Reason: "no"}),
 		StopBranch{"charging/1/mail", "no"}, StopChild{invoiceID, "no"})
 	p.c.PastKnown = true
 	p.take(ChildEnded{ID: invoiceID, End: RolledBack})

@@ -16,6 +16,7 @@ type (
 	Record struct {
 		Step    string
 		Group   int
+		Item    int // from 1; 0 if there are none
 		Outcome Outcome
 		Attempt int
 		In      []byte // nil if nobody will ever ask

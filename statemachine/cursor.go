@@ -60,12 +60,16 @@ type Cursor struct {
 	Pivoted bool   // the point of no return is behind it
 	Reason  string // the last failure, or why it is Held: for people
 
-	End    State         // the end that was reached, or that the rollback leads to
-	Cause  Cause         // why it is not a Completed one
-	From   Phase         // what it was doing when it was Held
-	Why    string        // what Reason was before an undo failed
-	Open   int           // how many branches have not ended
-	Groups map[State]int // how often each state was entered that runs a step and can be entered again
+	End   State  // the end that was reached, or that the rollback leads to
+	Cause Cause  // why it is not a Completed one
+	From  Phase  // what it was doing when it was Held
+	Why   string // what Reason was before an undo failed
+	Open  int    // how many branches and children have not ended
+
+	Item     int           // the item that the mark is for, from 1; 0 if there are none
+	Lanes    int           // how many lanes the items are dealt to: in the root, and in each of them
+	Failures int           // items that have failed for good: of the lane, or of those that have ended
+	Groups   map[State]int // how often each state was entered that runs a step and can be entered again
 
 	// Past holds the recorded steps in the order of their completion. It is
 	// needed only to roll back and to join branches: while PastKnown is false Next says ErrNeedsPast
@@ -78,6 +82,7 @@ type Cursor struct {
 type Past struct {
 	Step    string
 	Group   int
+	Item    int // from 1; 0 if there are none
 	Outcome Outcome
 	In, Out []byte
 }

@@ -8,6 +8,7 @@
 //	Do(step, in, out).Then(next)                 run a step, merge its result into the data
 //	If(cond, yes, no), Switch(pick, targets...)  choose at once, by the data
 //	All(tasks...).Then(next)                     run several at the same time
+//	Each(items, step, merge).Then(next)          run one for each of many items
 //	Sleep(duration).Then(next)                   let time pass
 //	Await(signal, merge).Within(d, late).Then(next)
 //	                                             wait for a message from outside, up to d
@@ -63,6 +64,10 @@
 // last has ended the root goes on: it merges the results, in the order of the
 // tasks, or begins the rollback, which goes over the records of root and
 // branches as over those of one row.
+//
+// In a state of [Each] the branches are lanes, which work on one item after
+// another: an item's end is a transition of its lane, and the root moves only
+// when a lane ends.
 //
 // A state that runs a [Child] goes the same way: the child is another workflow,
 // which the root starts ([StartChild]) and whose end it waits for

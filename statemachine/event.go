@@ -46,6 +46,8 @@ type (
 		Path   string // its Cursor.Branch
 		Cause  Cause  // why it has failed; "" if it has not
 		Reason string
+
+		Failures int // of a lane: how many of its items have failed for good
 	}
 
 	// ChildEnded says that a child has ended.

@@ -23,6 +23,9 @@ func branchPath(s State, group int, task string) string {
 
 // part is the task of the branch that path names.
 func (n node) part(path string) node {
+	if n.kind == each {
+		return n.lane()
+	}
 	task := path[strings.LastIndexByte(path, '/')+1:]
 	for _, p := range n.tasks() {
 		if p.step.Name == task {
@@ -48,9 +51,12 @@ func (t *turn) aboutToFan() bool {
 // fanOut starts a branch or a child for each task of the state, and waits for
 // them.
 func (t *turn) fanOut(n node) error {
+	t.c.Past, t.c.PastKnown = nil, false // the branches record what this cursor will not see
+	if n.kind == each {
+		return t.fanItems(n)
+	}
 	group := t.newGroup()
 	t.c.Phase, t.c.Open = Waiting, len(n.tasks())
-	t.c.Past, t.c.PastKnown = nil, false // the branches record what this cursor will not see
 	for _, p := range n.tasks() {
 		in, err := p.input(t.c.Data)
 		if err != nil {
@@ -60,20 +66,25 @@ func (t *turn) fanOut(n node) error {
 			t.do(StartChild{ID: childID(t.c.ID, p.step.Name, group), Machine: child, Data: in})
 			continue
 		}
-		t.do(StartBranch{Cursor{
-			ID: t.c.ID, Branch: branchPath(t.c.State, group, p.step.Name),
-			State: t.c.State, Phase: Running, Data: in, Pivoted: t.c.Pivoted,
-			Mark: Mark{Step: p.step.Name, Group: group, Attempt: 1},
-		}})
+		t.do(StartBranch{t.branch(p.step.Name, p.step.Name, group, in)})
 	}
 	return nil
+}
+
+// branch is the cursor of a branch that begins with a step.
+func (t *turn) branch(name, step string, group int, data []byte) Cursor {
+	return Cursor{
+		ID: t.c.ID, Branch: branchPath(t.c.State, group, name),
+		State: t.c.State, Phase: Running, Data: data, Pivoted: t.c.Pivoted,
+		Mark: Mark{Step: step, Group: group, Attempt: 1},
+	}
 }
 
 // endBranch ends a branch and tells its root. Without a cause it has succeeded.
 func (t *turn) endBranch(cause Cause, reason string) error {
 	t.c.Phase, t.c.From, t.c.Mark = Ended, 0, Mark{}
 	t.c.Cause, t.c.Reason = cause, reason
-	t.do(EndBranch{BranchEnded{t.c.Branch, cause, reason}})
+	t.do(EndBranch{BranchEnded{Path: t.c.Branch, Cause: cause, Reason: reason, Failures: t.c.Failures}})
 	return nil
 }
 
@@ -82,6 +93,10 @@ func (t *turn) endBranch(cause Cause, reason string) error {
 func (t *turn) branchEnded(e BranchEnded) error {
 	if !t.fanned() || t.c.Phase != Waiting || !t.opened(e.Path) {
 		return t.unexpected(e)
+	}
+	t.c.Failures += e.Failures
+	if e.Cause == "" && t.c.Failures > t.node().tolerate {
+		return t.closed(Exhausted, fmt.Sprintf("%d items failed, the last: %s", t.c.Failures, e.Reason))
 	}
 	return t.closed(e.Cause, e.Reason)
 }
@@ -103,6 +118,9 @@ func (t *turn) closed(cause Cause, reason string) error {
 
 // opened reports whether this entry of the state has started that branch.
 func (t *turn) opened(path string) bool {
+	if t.node().kind == each {
+		return t.opensLane(path)
+	}
 	p := t.node().part(path)
 	return p.kind != 0 && p.step.Kind != step.KindChild && path == branchPath(t.c.State, t.group(), p.step.Name)
 }
@@ -113,6 +131,12 @@ func (t *turn) stopBranches(cause Cause, reason string) {
 	t.c.Phase, t.c.From = Waiting, 0
 	t.c.Cause, t.c.Reason = cause, reason
 	if t.c.Open == 0 {
+		return
+	}
+	if t.node().kind == each {
+		for l := 1; l <= t.c.Lanes; l++ {
+			t.do(StopBranch{t.lanePath(l), reason})
+		}
 		return
 	}
 	for _, p := range t.node().tasks() {
@@ -127,6 +151,9 @@ func (t *turn) stopBranches(cause Cause, reason string) {
 // join merges the results of the branches in the order of their tasks and
 // follows the node's edge.
 func (t *turn) join(n node) error {
+	if err := t.joinItems(n); err != nil {
+		return err
+	}
 	for _, p := range n.tasks() {
 		if p.merge == nil {
 			continue

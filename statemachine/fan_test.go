@@ -85,7 +85,7 @@ func TestBranchEndsWithItsStep(t *testing.T) {
 		EndBranch{BranchEnded{Path: "reserving/1/reserve"}})
 	reserve.at(Ended, reserving, Mark{})
 	require.Empty(t, reserve.c.Cause)
-	reserve.refuses(StepDone{})
+	require.ErrorIs(t, reserve.refuses(StepDone{}), ErrUnexpected)
 }
 
 func TestBranchFailsWithoutARollback(t *testing.T) {
@@ -102,7 +102,7 @@ func TestBranchFailsWithoutARollback(t *testing.T) {
 	} {
 		_, reserve, _ := fanned(t)
 		cmds := reserve.take(c.event)
-		require.Contains(t, cmds, EndBranch{BranchEnded{"reserving/1/reserve", c.cause, c.reason}})
+		require.Contains(t, cmds, EndBranch{BranchEnded{Path: "reserving/1/reserve", Cause: c.cause, Reason: c.reason}})
 		require.Equal(t, c.outcome, recordsOf(cmds)[0].Outcome)
 		reserve.at(Ended, reserving, Mark{})
 		require.Equal(t, c.cause, reserve.c.Cause)
@@ -114,7 +114,7 @@ func TestBranchThatHasNotBegun(t *testing.T) {
 	t.Parallel()
 	_, reserve, _ := fanned(t)
 	wants(t, reserve.take(CancelAsked{Reason: "enough"}), Answer{CancelAccepted},
-		EndBranch{BranchEnded{"reserving/1/reserve", Cancelled, "enough"}})
+		EndBranch{BranchEnded{Path: "reserving/1/reserve", Cause: Cancelled, Reason: "enough"}})
 	wants(t, reserve.take(CancelAsked{Reason: "enough"}), Answer{CancelTooLate})
 }
 
@@ -136,13 +136,13 @@ func TestJoinMergesInTheOrderOfTheTasks(t *testing.T) {
 func TestFirstFailureStopsTheOthers(t *testing.T) {
 	t.Parallel()
 	root, reserve, label := fanned(t)
-	wants(t, root.take(BranchEnded{reserve.c.Branch, Refused, "no"}),
+	wants(t, root.take(BranchEnded{Path: reserve.c.Branch, Cause: Refused, Reason: "no"}),
 		StopBranch{reserve.c.Branch, "no"}, StopBranch{label.c.Branch, "no"})
 	root.at(Waiting, reserving, Mark{})
 	require.Equal(t, Refused, root.c.Cause)
 	wants(t, root.take(CancelAsked{}), Answer{CancelTooLate})
 	root.c.Past, root.c.PastKnown = []Past{{Step: "charge", Group: 1, Outcome: Done}}, true
-	root.take(BranchEnded{label.c.Branch, Cancelled, "no"})
+	root.take(BranchEnded{Path: label.c.Branch, Cause: Cancelled, Reason: "no"})
 	root.at(RollingBack, reserving, first("un-charge"))
 	require.Equal(t, Refused, root.c.Cause, "the first failure is why")
 	require.Equal(t, "no", root.c.Reason)
@@ -156,7 +156,7 @@ func TestCancelStopsTheBranchesFirst(t *testing.T) {
 	root.at(Waiting, reserving, Mark{})
 	root.take(BranchEnded{Path: label.c.Branch}) // it was done before it could be stopped
 	root.c.Past, root.c.PastKnown = []Past{{Step: "label", Group: 1, Outcome: Done, In: []byte("4990")}}, true
-	root.take(BranchEnded{reserve.c.Branch, Cancelled, ""})
+	root.take(BranchEnded{Path: reserve.c.Branch, Cause: Cancelled, Reason: ""})
 	root.at(RollingBack, reserving, first("un-label"))
 	require.Equal(t, Cancelled, root.c.Cause)
 	require.Equal(t, "changed my mind", root.c.Reason)
@@ -168,7 +168,7 @@ func TestHeldAtTheJoin(t *testing.T) {
 	root, reserve, label := fanned(t)
 	root.take(BranchEnded{Path: label.c.Branch})
 	root.take(Unstorable{Error: "too deep"})
-	root.refuses(BranchEnded{Path: reserve.c.Branch})
+	require.ErrorIs(t, root.refuses(BranchEnded{Path: reserve.c.Branch}), ErrUnexpected)
 	root.take(CancelAsked{Reason: "give up"})
 	root.at(Waiting, reserving, Mark{})
 	root.c.PastKnown = true

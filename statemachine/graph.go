@@ -78,7 +78,7 @@ func (t table) encode() ([]byte, error) {
 
 func newGraphState(s State, n node) graphState {
 	g := graphState{Name: s, Kind: n.kind.String(), Signal: n.signal}
-	if n.kind == doStep {
+	if n.kind == doStep || n.kind == each {
 		g.Step = newGraphStep(n.step)
 	}
 	for _, p := range n.parts {

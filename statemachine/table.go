@@ -1,6 +1,7 @@
 package statemachine
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -29,10 +30,11 @@ const (
 	sleep
 	await
 	all
+	each
 )
 
 func (k kind) String() string {
-	return [...]string{"nothing", "step", "choice", "sleep", "await", "all"}[k]
+	return [...]string{"nothing", "step", "choice", "sleep", "await", "all", "each"}[k]
 }
 
 // node is what happens in a state, with its types erased.
@@ -50,6 +52,11 @@ type node struct {
 	pause func(data []byte) (time.Duration, error) // sleep
 
 	parts []node // all: its tasks, each in a branch of its own
+
+	items    func(data []byte) ([]json.RawMessage, error) // each
+	mergeAll func(data []byte, results []itemResult) (merged []byte, err error)
+	atMost   int
+	tolerate int
 
 	signal  string                   // await
 	carries reflect.Type             // the type of the signal's value
@@ -71,6 +78,8 @@ func (n node) tasks() []node {
 		return []node{n}
 	case all:
 		return n.parts
+	case each:
+		return []node{n.lane()}
 	default:
 		return nil
 	}
@@ -79,7 +88,7 @@ func (n node) tasks() []node {
 // fans reports whether the node works in other rows than the workflow's own: in
 // branches, in a child, or in both.
 func (n node) fans() bool {
-	return n.kind == all || n.kind == doStep && n.step.Kind == step.KindChild
+	return n.kind == all || n.kind == each || n.kind == doStep && n.step.Kind == step.KindChild
 }
 
 // next is where the node leads when its work is done or its signal has come.

@@ -101,6 +101,8 @@ func (c *checker) checkState(s State) {
 		c.checkStep(s, n.step)
 	case all:
 		c.checkTasks(s, n)
+	case each:
+		c.checkItems(s, n)
 	case choice:
 		c.checkGiven(s, n.pick != nil, n.function)
 		if len(n.edges) == 0 {

@@ -74,6 +74,9 @@ func (c *checker) checkPivot(s State) {
 // checkLate checks that no step of the state is to be undone, or passed only
 // once, since the pivot lies before it.
 func (c *checker) checkLate(s State, pivot string) {
+	if c.states[s].tolerate > 0 {
+		c.fault(s, "tolerates failures, but lies behind the pivot %q, where they need a person", pivot)
+	}
 	for _, late := range c.states[s].tasks() {
 		switch {
 		case late.step.Undo != nil:

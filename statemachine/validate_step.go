@@ -36,6 +36,24 @@ func (c *checker) checkTasks(s State, n node) {
 	}
 }
 
+// checkItems checks an Each.
+func (c *checker) checkItems(s State, n node) {
+	c.checkGiven(s, n.items != nil, "items of step "+n.step.Name)
+	c.checkStep(s, n.step)
+	switch {
+	case n.atMost < 0:
+		c.fault(s, "AtMost %d: at least 1", n.atMost)
+	case n.tolerate < 0:
+		c.fault(s, "Tolerate %d: not below 0", n.tolerate)
+	}
+	if n.step.Pivot {
+		c.fault(s, "the pivot %q is the step of an Each: make it a state of its own", n.step.Name)
+	}
+	if n.step.Kind == step.KindChild {
+		c.fault(s, "the child %q is the step of an Each: it takes a Func, a Call or an InTx", n.step.Name)
+	}
+}
+
 // checkChild checks the definition of a child as its own, and says in what it
 // cannot be a child.
 func (c *checker) checkChild(s State, sp step.Spec, child table) {

@@ -56,7 +56,7 @@ func jsonOfWorkflow(w engine.Info, payload bool) workflowJSON {
 	}
 	if w.Mark.Step != "" {
 		m := w.Mark
-		j.Step = &markJSON{m.Step, m.Group, m.Attempt, m.Failures, m.Crashes, step.NewKey(w.ID, m.Step, m.Group).String()}
+		j.Step = &markJSON{m.Step, m.Group, m.Attempt, m.Failures, m.Crashes, step.NewItemKey(w.ID, m.Step, w.Item, m.Group).String()}
 	}
 	if !w.Owner.IsZero() {
 		j.Owner = optional(w.Owner.String())
@@ -70,6 +70,7 @@ func jsonOfWorkflow(w engine.Info, payload bool) workflowJSON {
 type stepJSON struct {
 	Step        string    `json:"step"`
 	Group       int       `json:"group"`
+	Item        int       `json:"item,omitempty"`
 	Status      string    `json:"status"`
 	Attempt     int       `json:"attempt"`
 	TookSeconds float64   `json:"took_seconds"`
@@ -89,7 +90,7 @@ func jsonOfSteps(steps []engine.Step, payload bool) []stepJSON {
 	all := make([]stepJSON, len(steps))
 	for i, s := range steps {
 		j := stepJSON{
-			Step: s.Step, Group: s.Group, Status: string(s.Status), Attempt: s.Attempt, TookSeconds: s.Took.Seconds(),
+			Step: s.Step, Group: s.Group, Item: s.Item, Status: string(s.Status), Attempt: s.Attempt, TookSeconds: s.Took.Seconds(),
 			Key: s.Key.String(), Branch: s.Branch, Error: optional(s.Error), Revision: s.Revision, EndedAt: s.EndedAt.UTC(),
 		}
 		if payload {
