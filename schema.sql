@@ -24,7 +24,9 @@ CREATE TABLE pawl.schema_migrations (
 	CONSTRAINT schema_migrations_pkey PRIMARY KEY (version)
 );
 
--- Where each workflow stands: one row, changed by its owner only.
+-- Where each workflow stands: one row, changed by its owner only. A branch of a
+-- workflow is a row too: its id is the workflow's, chr(31) and the branch's
+-- path. parent is the row that is to be told of the end.
 --
 -- Half of each page is left free (fillfactor 50) so that the next version of a
 -- row finds room beside it and no index has to be told (a HOT update). Measured
@@ -43,6 +45,7 @@ CREATE TABLE pawl.workflow (
 	state      text        COLLATE "C" NOT NULL,
 	revision   bigint      NOT NULL,
 	owner      uuid,
+	parent     text        COLLATE "C",
 	wake_at    timestamptz,
 	awaits     text        COLLATE "C",
 	step       text        COLLATE "C",
@@ -73,12 +76,14 @@ CREATE INDEX workflow_ready ON pawl.workflow (bucket, definition, version, wake_
 CREATE INDEX workflow_owner ON pawl.workflow (bucket, owner)
 	WHERE owner IS NOT NULL;
 
--- The steps that ended. Rows are inserted, never changed.
+-- The steps that ended. Rows are inserted, never changed. item tells apart the
+-- records of a step that works on many items, from 1; 0 where there are none.
 CREATE TABLE pawl.step (
 	bucket      smallint    NOT NULL,
 	workflow_id text        COLLATE "C" NOT NULL,
 	step        text        COLLATE "C" NOT NULL,
 	grp         integer     NOT NULL,
+	item        integer     NOT NULL,
 	status      text        COLLATE "C" NOT NULL,
 	attempt     integer     NOT NULL,
 	input       bytea,
@@ -87,7 +92,7 @@ CREATE TABLE pawl.step (
 	took_us     bigint      NOT NULL,
 	revision    bigint      NOT NULL,
 	ended_at    timestamptz NOT NULL,
-	CONSTRAINT step_pkey PRIMARY KEY (bucket, workflow_id, step, grp)
+	CONSTRAINT step_pkey PRIMARY KEY (bucket, workflow_id, step, grp, item)
 );
 
 -- What others want of a workflow. A consumed row stays: its id goes on

@@ -87,6 +87,7 @@ func or[T comparable](v, d T) T {
 // StepEvent tells what became of one attempt of a step.
 type StepEvent struct {
 	WorkflowID string
+	Branch     string // the path of the branch whose step it is; "" for the workflow's own
 	Definition string
 	Step       string
 	Key        string

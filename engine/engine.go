@@ -35,9 +35,9 @@ type Engine struct {
 // registered is a definition as the engine works with it: without type
 // parameters.
 type registered struct {
-	def       store.Def
-	machine   *statemachine.Machine
-	canonical func(raw []byte) ([]byte, error) // checks that raw is an S, and encodes it as Start would
+	def      store.Def
+	machine  *statemachine.Machine
+	byParent bool // registered along with a definition that starts it
 }
 
 // New returns an engine on st. It checks that the store's schema fits this

@@ -140,6 +140,7 @@ type job struct {
 	id      string
 	def     store.Def
 	rev     int64
+	parent  string // the row that is told of the end; "" for nobody
 	cursor  statemachine.Cursor
 	run     *statemachine.RunStep // the body to run; nil to look at what has happened
 	due     bool                  // its wake time has come

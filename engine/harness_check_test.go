@@ -3,11 +3,13 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
+	"github.com/pawlhq/pawl/statemachine"
 	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/storetest"
@@ -52,6 +54,19 @@ func (w *world) workflows() []store.Workflow {
 	}
 }
 
+// rows returns every workflow and every branch.
+func (w *world) rows() []store.Workflow {
+	w.Helper()
+	roots := w.workflows()
+	all := roots
+	for _, wf := range roots {
+		branches, err := w.st.List(w.ctx(), store.Query{BranchesOf: wf.ID, Limit: 1000})
+		require.NoError(w, err)
+		all = append(all, branches...)
+	}
+	return all
+}
+
 // checkLedger compares the ledger with the records, key by key.
 func (w *world) checkLedger() {
 	allowed, needed := map[string]bool{}, map[string]bool{}
@@ -59,12 +74,17 @@ func (w *world) checkLedger() {
 		recs, err := w.st.History(w.ctx(), wf.ID)
 		require.NoError(w, err)
 		for _, r := range recs {
-			key := step.NewKey(wf.ID, r.Step, r.Group).String()
+			key := step.NewItemKey(wf.ID, r.Step, r.Item, r.Group).String()
 			allowed[key] = r.Status != store.StepFailed
-			needed[key] = r.Status == store.StepDone && r.Step != "move" && r.Step != "move-back"
+			elsewhere := r.Step == "move" || r.Step == "move-back" || strings.HasPrefix(r.Step, "child-")
+			needed[key] = r.Status == store.StepDone && !elsewhere
 		}
+	}
+	for _, wf := range w.rows() {
 		if m := wf.Mark; m.Step != "" && !wf.Status.Ended() {
-			allowed[step.NewKey(wf.ID, m.Step, m.Group).String()] = true
+			var c statemachine.Cursor
+			require.NoError(w, c.SetRest(wf.Cursor))
+			allowed[step.NewItemKey(store.RootOf(wf.ID), m.Step, c.Item, m.Group).String()] = true
 		}
 	}
 	for _, r := range w.ledger.all() {
@@ -85,7 +105,7 @@ func (w *world) checkLedger() {
 func (w *world) checkNothingIsLate() {
 	now, err := w.st.Now(w.ctx())
 	require.NoError(w, err)
-	for _, wf := range w.workflows() {
+	for _, wf := range w.rows() {
 		since := wf.WakeAt
 		if wf.Status == store.Pending || wf.Status == store.Compensating {
 			since = wf.UpdatedAt

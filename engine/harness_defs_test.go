@@ -246,6 +246,121 @@ func (s *site) parcel() statemachine.Definition[trip] {
 	}
 }
 
+// fan opens, makes n calls at the same time, do-1 to do-n, and counts. All but
+// the counting can be undone.
+func (s *site) fan(name string, n int, p step.Policy) statemachine.Definition[trip] {
+	open := step.Call("open", s.call).With(quick).Undo(step.UndoCall("close", s.undo).With(quick))
+	count := step.Call("count", s.call).With(quick).NoUndo("counting changes nothing")
+	return statemachine.Definition[trip]{
+		Name: name, Version: 1, Start: "opening", Ends: ends, OnFailure: "undone",
+		States: statemachine.States[trip]{
+			"opening":  statemachine.Do(open, trip.amount, (*trip).got).Then("fanning"),
+			"fanning":  statemachine.All(s.tasks(n, p)...).Then("counting"),
+			"counting": statemachine.Do(count, trip.amount, (*trip).got).Then("good"),
+		},
+	}
+}
+
+// tasks are the calls do-1 to do-n with undo-1 to undo-n.
+func (s *site) tasks(n int, p step.Policy) (tasks []statemachine.Task[trip]) {
+	for i := 1; i <= n; i++ {
+		undo := step.UndoCall(fmt.Sprintf("undo-%d", i), s.undo).With(quick)
+		do := step.Call(fmt.Sprintf("do-%d", i), s.call).With(p).Undo(undo)
+		tasks = append(tasks, statemachine.Do(do, trip.amount, (*trip).got))
+	}
+	return tasks
+}
+
+// wide begins with a hundred tasks and does nothing else.
+func (s *site) wide() statemachine.Definition[trip] {
+	return statemachine.Definition[trip]{
+		Name: "wide", Version: 1, Start: "fanning", Ends: ends, OnFailure: "undone",
+		States: statemachine.States[trip]{"fanning": statemachine.All(s.tasks(100, quick)...).Then("good")},
+	}
+}
+
+// mixed is money moved and a notice sent at the same time, and then a pivot.
+func (s *site) mixed() statemachine.Definition[trip] {
+	move := step.InTx("move", s.move).With(quick).Undo(step.UndoInTx("move-back", s.moveBack).With(quick))
+	notify := step.Call("notify", s.call).With(quick).NoUndo("it is only a notice")
+	send := step.Call("send", s.call).With(quick).Pivot()
+	tell := step.Call("tell", s.call).With(quick).NoUndo("it is only a notice")
+	return statemachine.Definition[trip]{
+		Name: "mixed", Version: 1, Start: "moving", Ends: ends, OnFailure: "undone",
+		States: statemachine.States[trip]{
+			"moving": statemachine.All(
+				statemachine.Do(move, trip.self, (*trip).got),
+				statemachine.Do(notify, trip.amount, nil),
+			).Then("sending"),
+			"sending": statemachine.Do(send, trip.amount, (*trip).got).Then("telling"),
+			"telling": statemachine.All(
+				statemachine.Do(tell, trip.amount, nil),
+				statemachine.Do(tell.As("tell-more"), trip.amount, nil),
+			).Then("good"),
+		},
+	}
+}
+
+func (t *trip) returned(child trip) { t.Receipts = append(t.Receipts, child.Receipts...) }
+func (t trip) bare() trip           { return trip{Amount: t.Amount} }
+
+// undoTrip undoes a child.
+func (s *site) undoTrip(ctx context.Context, key step.Key, d step.Done[trip, trip]) error {
+	_, err := s.ask(ctx, "/call", request{Key: key.String(), Known: d.Known})
+	return err
+}
+
+// leaf, middle and top are three levels: each does something, and then has the
+// next one do something. Beside its child, top does something else.
+func (s *site) leaf() statemachine.Definition[trip] { return s.chain("leaf", 2, quick, s.call) }
+
+func (s *site) middle() statemachine.Definition[trip] {
+	d := s.chain("middle", 1, quick, s.call)
+	leaf := statemachine.Child(s.leaf()).As("child-leaf").Undo(step.UndoCall("undo-leaf", s.undoTrip).With(quick))
+	d.States["s1"] = statemachine.Do(s.first(), trip.amount, (*trip).got).Then("s2")
+	d.States["s2"] = statemachine.Do(leaf, trip.bare, (*trip).returned).Then("good")
+	return d
+}
+
+func (s *site) top() statemachine.Definition[trip] {
+	d := s.middle()
+	d.Name = "top"
+	middle := statemachine.Child(s.middle()).As("child-middle").Undo(step.UndoCall("undo-middle", s.undoTrip).With(quick))
+	side := step.Call("side", s.call).With(quick).Undo(step.UndoCall("undo-side", s.undo).With(quick))
+	d.States["s2"] = statemachine.All(
+		statemachine.Do(side, trip.amount, (*trip).got),
+		statemachine.Do(middle, trip.bare, (*trip).returned),
+	).Then("s3")
+	count := step.Call("count", s.call).With(quick).NoUndo("counting changes nothing")
+	d.States["s3"] = statemachine.Do(count, trip.amount, (*trip).got).Then("good")
+	return d
+}
+
+// first is the call do-1 with undo-1.
+func (s *site) first() step.Step[int, string] {
+	return step.Call("do-1", s.call).With(quick).Undo(step.UndoCall("undo-1", s.undo).With(quick))
+}
+
+func (t trip) numbers() []int {
+	numbers := make([]int, t.Amount)
+	for i := range numbers {
+		numbers[i] = i + 1
+	}
+	return numbers
+}
+
+func (t *trip) item(i, number int, receipt string) {
+	t.Receipts = append(t.Receipts, fmt.Sprintf("%d:%d:%s", i, number, receipt))
+}
+
+// each opens and makes as many calls as the amount says, atMost at once.
+func (s *site) each(name string, atMost, tolerate int) statemachine.Definition[trip] {
+	d := s.fan(name, 1, quick)
+	item := step.Call("item", s.call).With(quick).Undo(step.UndoCall("unitem", s.undo).With(quick))
+	d.States["fanning"] = statemachine.Each(trip.numbers, item, (*trip).item).AtMost(atMost).Tolerate(tolerate).Then("counting")
+	return d
+}
+
 // definitions are all that a worker of the scenarios knows.
 func (s *site) definitions() []statemachine.Definition[trip] {
 	return []statemachine.Definition[trip]{
@@ -262,6 +377,12 @@ func (s *site) definitions() []statemachine.Definition[trip] {
 		s.vote("vote-brief", 400*time.Millisecond),
 		s.nap(),
 		s.parcel(),
+		s.fan("fan", 3, quick),
+		s.wide(),
+		s.mixed(),
+		s.each("each", 8, 0),
+		s.each("tolerant", 3, 2),
+		s.top(), // and with it middle and leaf
 	}
 }
 

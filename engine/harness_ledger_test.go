@@ -144,7 +144,8 @@ func (l *ledger) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	req.Step = key.Step()
-	req.Workflow = strings.TrimSuffix(req.Key, fmt.Sprintf("/%s/%d", key.Step(), key.Group()))
+	tail := step.NewItemKey("", key.Step(), key.Item(), key.Group()).String()
+	req.Workflow = strings.TrimSuffix(req.Key, tail)
 	a, receipt := l.take(req)
 	l.reply(w, r, a, receipt)
 }

@@ -37,7 +37,9 @@ func (a *advance) askCancel(ctx context.Context, msg store.Message, begun bool) 
 		a.deferred = true
 		return false, nil
 	case statemachine.CancelAccepted:
-		a.take(cur, cmds)
+		if err := a.take(cur, cmds); err != nil {
+			return false, err
+		}
 		a.consume(msg, string(verdict))
 		return true, nil
 	default:
@@ -89,9 +91,11 @@ func (a *advance) consume(msg store.Message, answer string) {
 }
 
 // settle goes on as long as messages that are there already move the workflow.
+// One that has just started branches is left alone: what they are to be told
+// must find them there.
 func (a *advance) settle(ctx context.Context) error {
 	for {
-		if a.cursor.Phase == statemachine.Ended {
+		if a.cursor.Phase == statemachine.Ended || len(a.starts) > 0 {
 			return nil
 		}
 		cancelled, err := a.takeCancel(ctx, false)
@@ -104,7 +108,11 @@ func (a *advance) settle(ctx context.Context) error {
 				return err
 			}
 		}
-		if !moved {
+		closed, err := a.takeBranchEnds(ctx)
+		if err != nil {
+			return err
+		}
+		if !moved && !closed {
 			return nil
 		}
 	}

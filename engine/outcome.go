@@ -21,7 +21,23 @@ func (a *advance) finish(ctx context.Context) worked {
 	if size := len(a.cursor.Data); size > a.shell.eng.cfg.MaxPayload {
 		return held(a.m, a.job, fmt.Sprintf("data of %d bytes, at most %d", size, a.shell.eng.cfg.MaxPayload))
 	}
+	if a.cursor.Phase == statemachine.Ended && a.job.parent != "" && a.cursor.Branch == "" {
+		a.sends = append(a.sends, childMessage(a.m, a.job.parent, a.cursor))
+	}
+	for _, n := range a.starts {
+		if size := len(n.Data); size > a.shell.eng.cfg.MaxPayload {
+			return held(a.m, a.job, fmt.Sprintf("input of %s of %d bytes, at most %d", nameOfPart(n.ID), size, a.shell.eng.cfg.MaxPayload))
+		}
+	}
 	return worked{cursor: a.cursor, transition: a.transition(), follow: a.follow, events: a.events}
+}
+
+// nameOfPart names a branch or a child for people.
+func nameOfPart(id string) string {
+	if path := store.BranchOf(id); path != "" {
+		return "branch " + path
+	}
+	return "child " + id
 }
 
 func (a *advance) transition() store.Transition {
@@ -31,6 +47,8 @@ func (a *advance) transition() store.Transition {
 		Release:  a.follow.run == nil,
 		Consumed: a.consumed,
 		Seen:     a.seen(),
+		Starts:   a.starts,
+		Sends:    a.sends,
 	}
 	if !a.moved {
 		t.Wake.Kind = store.WakeKeep
@@ -46,7 +64,7 @@ func (a *advance) transition() store.Transition {
 
 func (a *advance) record(rec statemachine.Record) store.StepRecord {
 	r := store.StepRecord{
-		Step: rec.Step, Group: rec.Group, Status: statusOfOutcome(rec.Outcome), Attempt: rec.Attempt,
+		Step: rec.Step, Group: rec.Group, Item: rec.Item, Status: statusOfOutcome(rec.Outcome), Attempt: rec.Attempt,
 		Input: rec.In, Output: rec.Out, Error: storable(rec.Error),
 	}
 	if rec.Step == a.job.cursor.Mark.Step {
@@ -55,8 +73,13 @@ func (a *advance) record(rec statemachine.Record) store.StepRecord {
 	return r
 }
 
-// seen returns the messages that this advance knew of and left.
+// seen returns the messages that this advance knew of and left. Beside branches
+// that have just been started it has considered none: they stay fresh, so that
+// the workflow is claimed for them.
 func (a *advance) seen() []string {
+	if len(a.starts) > 0 {
+		return nil
+	}
 	if len(a.consumed) == 0 {
 		return a.job.unseen
 	}

@@ -68,6 +68,9 @@ func statusOf(m *statemachine.Machine, c statemachine.Cursor) store.Status {
 	case statemachine.Held:
 		return store.Held
 	}
+	if c.Branch != "" {
+		return statusOfBranch(c)
+	}
 	switch end, _ := m.End(c.End); end {
 	case statemachine.RolledBack:
 		return store.Compensated
@@ -76,6 +79,14 @@ func statusOf(m *statemachine.Machine, c statemachine.Cursor) store.Status {
 	default:
 		return store.Completed
 	}
+}
+
+// statusOfBranch is for a branch that has ended. It undoes nothing itself.
+func statusOfBranch(c statemachine.Cursor) store.Status {
+	if c.Cause != "" {
+		return store.Failed
+	}
+	return store.Completed
 }
 
 func phaseOf(s store.Status) statemachine.Phase {
@@ -96,7 +107,8 @@ func phaseOf(s store.Status) statemachine.Phase {
 // cursorOf is the way back from the store.
 func cursorOf(w store.Workflow) (statemachine.Cursor, error) {
 	c := statemachine.Cursor{
-		ID:      w.ID,
+		ID:      store.RootOf(w.ID),
+		Branch:  store.BranchOf(w.ID),
 		State:   statemachine.State(w.State),
 		Phase:   phaseOf(w.Status),
 		Data:    w.Data,

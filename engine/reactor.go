@@ -104,6 +104,8 @@ type hold struct {
 	rev   int64 // as the database has it
 	phase holdPhase
 
+	parent string // the row that is told of its end; "" for nobody
+
 	cursor statemachine.Cursor   // as the database has it
 	run    *statemachine.RunStep // the body to run next, if it is known already
 	due    bool

@@ -81,7 +81,7 @@ func (r *reactor) adopt(rows []store.Claimed) {
 		}
 		h := &hold{
 			id: row.ID, def: row.Definition, rev: row.Revision, taken: r.seq,
-			due: row.Due, wakeAt: row.WakeAt, inbox: row.Inbox,
+			due: row.Due, wakeAt: row.WakeAt, inbox: row.Inbox, parent: row.Parent,
 		}
 		cur, err := cursorOf(row.Workflow)
 		if err != nil {

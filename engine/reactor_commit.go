@@ -170,6 +170,10 @@ func (r *reactor) applied(h *hold) {
 	if len(k.events) > 0 {
 		r.do(cmdTell{k.events})
 	}
+	if len(t.Starts)+len(t.Sends) > 0 {
+		r.claimNext = true
+		r.do(cmdHint{store.TopicReady})
+	}
 	switch {
 	case t.Status.Ended():
 		r.part(h)

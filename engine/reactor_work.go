@@ -69,7 +69,7 @@ func (r *reactor) work(h *hold) {
 	h.phase = holdWorking
 	r.working++
 	r.do(cmdWork{job{
-		id: h.id, def: h.def, rev: h.rev, cursor: h.cursor,
+		id: h.id, def: h.def, rev: h.rev, parent: h.parent, cursor: h.cursor,
 		run: h.run, due: h.due, wakeAt: h.wakeAt, inbox: h.inbox, unseen: h.unseen(), refused: h.refused,
 	}})
 }

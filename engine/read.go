@@ -38,14 +38,14 @@ func (e *Engine) List(ctx context.Context, q store.Query) ([]Info, error) {
 	return infos, nil
 }
 
-// Step is a recorded step of a workflow.
+// Step is a recorded step of a workflow, or of one of its branches.
 type Step struct {
 	store.StepRecord
 	Key step.Key // the idempotency key that its attempts carried
 }
 
-// Steps returns the recorded steps of a workflow in the order of their
-// completion, or ErrNotFound.
+// Steps returns the recorded steps of a workflow and its branches in the order
+// of their completion, or ErrNotFound.
 func (e *Engine) Steps(ctx context.Context, id string) ([]Step, error) {
 	if _, err := e.Get(ctx, id); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (e *Engine) Steps(ctx context.Context, id string) ([]Step, error) {
 	}
 	steps := make([]Step, len(recs))
 	for i, r := range recs {
-		steps[i] = Step{r, step.NewKey(id, r.Step, r.Group)}
+		steps[i] = Step{r, step.NewItemKey(id, r.Step, r.Item, r.Group)}
 	}
 	return steps, nil
 }
@@ -71,7 +71,7 @@ func infoOf(wf store.Workflow) (Info, error) {
 	}
 	return Info{
 		ID: wf.ID, Definition: wf.Definition, Status: wf.Status, State: statemachine.State(wf.State), Raw: wf.Data,
-		Cause: c.Cause, Reason: wf.Error, Mark: wf.Mark, Awaits: wf.Awaits, WakeAt: wf.WakeAt, Owner: wf.Owner,
+		Cause: c.Cause, Reason: wf.Error, Mark: wf.Mark, Item: c.Item, Awaits: wf.Awaits, Open: c.Open, WakeAt: wf.WakeAt, Owner: wf.Owner,
 		Revision: wf.Revision, CreatedAt: wf.CreatedAt, UpdatedAt: wf.UpdatedAt, EndedAt: wf.EndedAt,
 	}, nil
 }

@@ -1,13 +1,12 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/pawlhq/pawl/statemachine"
 	"github.com/pawlhq/pawl/store"
@@ -18,17 +17,57 @@ var portableTx = reflect.TypeFor[store.Tx]()
 // Register makes a definition known to the engine and returns the typed handle
 // by which its workflows are started and read. It reports every fault of the
 // definition at once, refuses a graph that changed without a new version, and
-// writes nothing then. Register before Run.
+// writes nothing of it then. It registers the definitions of children first, which
+// stay registered whatever becomes of their parent; each may be registered by
+// itself as well, for a handle of its own. Register before Run.
 func Register[S any](e *Engine, d statemachine.Definition[S]) (*Workflow[S], error) {
 	m, err := d.Compile()
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}
-	reg := &registered{def: store.Def{Name: m.Name(), Version: m.Version()}, machine: m, canonical: canonical[S]}
-	if err := e.add(reg); err != nil {
+	reg, err := e.registerAll(m)
+	if err != nil {
 		return nil, fmt.Errorf("register %q v%d: %w", d.Name, d.Version, err)
 	}
 	return &Workflow[S]{e, reg}, nil
+}
+
+// registerAll registers a machine, and before it those of its children that are
+// not registered yet.
+func (e *Engine) registerAll(m *statemachine.Machine) (*registered, error) {
+	children := m.Children()
+	for _, name := range slices.Sorted(maps.Keys(children)) {
+		if err := e.addChild(children[name]); err != nil {
+			return nil, fmt.Errorf("child %q: %w", name, err)
+		}
+	}
+	reg := newRegistered(m)
+	return reg, e.add(reg)
+}
+
+// addChild registers a machine that some parent starts. It may be registered
+// already, as a child or by itself, if it is the same.
+func (e *Engine) addChild(m *statemachine.Machine) error {
+	reg := newRegistered(m)
+	have, err := e.lookup(reg.def)
+	switch {
+	case err == nil && have.machine.Fingerprint() != m.Fingerprint():
+		return fmt.Errorf("%w: %s v%d", ErrGraphChanged, m.Name(), m.Version())
+	case err == nil:
+		return nil
+	}
+	reg, err = e.registerAll(m)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	reg.byParent = true
+	return nil
+}
+
+func newRegistered(m *statemachine.Machine) *registered {
+	return &registered{def: store.Def{Name: m.Name(), Version: m.Version()}, machine: m}
 }
 
 func (e *Engine) add(reg *registered) error {
@@ -58,25 +97,20 @@ func (e *Engine) free(d store.Def) error {
 	switch {
 	case e.worker != nil:
 		return ErrRunning
-	case e.defs[d] != nil:
+	case e.defs[d] != nil && !e.defs[d].byParent:
 		return ErrDuplicateDefinition
 	}
 	return nil
 }
 
-// canonical checks that raw is one JSON value that fits S, and encodes it as
-// Start encodes an S, so that both give the same fingerprint.
-func canonical[S any](raw []byte) ([]byte, error) {
-	var s S
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&s); err != nil {
+// canonical checks that raw is one JSON value that fits the definition's data,
+// and encodes it as Start encodes it, so that both give the same fingerprint.
+func (r *registered) canonical(raw []byte) ([]byte, error) {
+	enc, err := r.machine.Encode(raw)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadInput, err)
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: something follows the JSON value", ErrBadInput)
-	}
-	return encodeInput(s)
+	return enc, nil
 }
 
 func encodeInput(v any) ([]byte, error) {

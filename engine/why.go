@@ -24,6 +24,9 @@ func (e *Engine) Why(ctx context.Context, id string) (string, error) {
 	if s.mail, err = e.hasMail(ctx, info); err != nil {
 		return "", fmt.Errorf("read inbox of workflow %q: %w", id, err)
 	}
+	if s.branches, err = e.heldBranch(ctx, info); err != nil {
+		return "", fmt.Errorf("list branches of workflow %q: %w", id, err)
+	}
 	if s.workers, err = e.store.Workers(ctx); err != nil {
 		return "", fmt.Errorf("list workers: %w", err)
 	}
@@ -55,18 +58,29 @@ func (e *Engine) hasMail(ctx context.Context, info Info) (bool, error) {
 	}
 	msgs, err := e.store.Inbox(ctx, info.ID)
 	return slices.ContainsFunc(msgs, func(m store.Message) bool {
-		return m.Kind == store.MessageCancel || m.Name == info.Awaits
+		return m.Kind == store.MessageCancel || info.Open > 0 && (m.Kind == store.MessageBranch || m.Kind == store.MessageChild) ||
+			m.Kind == store.MessageSignal && m.Name == info.Awaits
 	}), err
+}
+
+// heldBranch returns the first of the branches that a workflow waits for and
+// that a person must look at, if there is one.
+func (e *Engine) heldBranch(ctx context.Context, info Info) ([]store.Workflow, error) {
+	if info.Open == 0 || info.Status != store.Waiting {
+		return nil, nil
+	}
+	return e.store.List(ctx, store.Query{BranchesOf: info.ID, Statuses: []store.Status{store.Held}, Limit: 1})
 }
 
 // situation is all that the answer to "why is it not moving?" follows from.
 type situation struct {
 	Info
-	workers  []store.Worker // alive, or buried of late
-	attempts int            // what the policy of the marked step says: 0 if unknown, step.Forever for no limit
-	mail     bool           // a message waits that it will take up
-	poll     time.Duration  // how often a worker sweeps
-	now      time.Time      // the database's
+	workers  []store.Worker   // alive, or buried of late
+	attempts int              // what the policy of the marked step says: 0 if unknown, step.Forever for no limit
+	branches []store.Workflow // the first of its branches that is held, if one is
+	mail     bool             // a message waits that it will take up
+	poll     time.Duration    // how often a worker sweeps
+	now      time.Time        // the database's
 }
 
 func (s situation) why() string {
@@ -110,6 +124,8 @@ func (s situation) moving() string {
 		return s.ready()
 	case s.Mark.Step != "" && s.later():
 		return s.pausing()
+	case s.Open > 0:
+		return s.joining()
 	case s.Awaits != "" && (s.later() || s.WakeAt.IsZero()):
 		return s.awaiting()
 	case s.later():
@@ -168,6 +184,21 @@ func (s situation) nextAttempt() string {
 		return fmt.Sprintf("attempt %d, %d of %d failures", next, s.Mark.Failures, s.attempts)
 	}
 	return fmt.Sprintf("attempt %d of %d", next, s.attempts)
+}
+
+// joining is for a workflow that waits for its branches.
+func (s situation) joining() string {
+	text := fmt.Sprintf("waiting for %d branches", s.Open)
+	if s.Open == 1 {
+		text = "waiting for 1 branch"
+	}
+	if s.Cause != "" {
+		text += fmt.Sprintf(" to stop, before it is rolled back (%s: %s)", s.Cause, oneLine(s.Reason))
+	}
+	for _, b := range s.branches {
+		text += fmt.Sprintf("; branch %s is held: %s", store.BranchOf(b.ID), oneLine(b.Error))
+	}
+	return text
 }
 
 func (s situation) awaiting() string {

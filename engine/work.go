@@ -50,6 +50,8 @@ type advance struct {
 	inbox    []store.Message // not consumed so far
 	consumed []store.Consumed
 	records  []statemachine.Record
+	starts   []store.New     // branches
+	sends    []store.Message // to branches, or from one to its root
 	events   []StepEvent
 	follow   follow
 	took     time.Duration // of the body
@@ -96,6 +98,9 @@ func (a *advance) begin(ctx context.Context) (*statemachine.RunStep, error) {
 	if err := a.takeTimeOrSignal(ctx); err != nil {
 		return nil, err
 	}
+	if _, err := a.takeBranchEnds(ctx); err != nil {
+		return nil, err
+	}
 	run := a.follow.run
 	if run == nil || len(a.records) > 0 || len(a.consumed) > 0 || a.cursor.Mark != a.job.cursor.Mark {
 		return nil, nil // the new mark must be durable first
@@ -128,10 +133,10 @@ func (a *advance) takeTimeOrSignal(ctx context.Context) error {
 // next asks the machine, loading the recorded steps when it comes to a rollback.
 func (a *advance) next(ctx context.Context, ev statemachine.Event) error {
 	cur, cmds, err := a.ask(ctx, ev)
-	if err == nil {
-		a.take(cur, cmds)
+	if err != nil {
+		return err
 	}
-	return err
+	return a.take(cur, cmds)
 }
 
 func (a *advance) ask(ctx context.Context, ev statemachine.Event) (statemachine.Cursor, []statemachine.Command, error) {
@@ -146,13 +151,27 @@ func (a *advance) ask(ctx context.Context, ev statemachine.Event) (statemachine.
 }
 
 // take makes the machine's answer the state of the advance.
-func (a *advance) take(cur statemachine.Cursor, cmds []statemachine.Command) {
+func (a *advance) take(cur statemachine.Cursor, cmds []statemachine.Command) error {
 	a.cursor, a.follow, a.moved = cur, followOf(cmds), true
 	for _, cmd := range cmds {
-		if rec, ok := cmd.(statemachine.Record); ok {
-			a.records = append(a.records, rec)
+		switch cmd := cmd.(type) {
+		case statemachine.Record:
+			a.records = append(a.records, cmd)
+		case statemachine.StartBranch:
+			a.starts = append(a.starts, newBranch(a.m, a.job.def, cmd.Cursor))
+		case statemachine.StartChild:
+			if err := a.startChild(cmd); err != nil {
+				return err
+			}
+		case statemachine.StopBranch:
+			a.sends = append(a.sends, stopMessage(store.BranchID(a.job.id, cmd.Path), cmd.Reason))
+		case statemachine.StopChild:
+			a.sends = append(a.sends, stopMessage(cmd.ID, cmd.Reason))
+		case statemachine.EndBranch:
+			a.sends = append(a.sends, endMessage(a.job.id, cmd.Event))
 		}
 	}
+	return nil
 }
 
 // loadPast fills in the recorded steps, those of this very advance included. It
@@ -171,10 +190,10 @@ func (a *advance) loadPast(ctx context.Context) error {
 	}
 	past := make([]statemachine.Past, 0, len(recs)+len(a.records))
 	for _, r := range recs {
-		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Outcome: outcomeOf(r.Status), In: r.Input, Out: r.Output})
+		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: outcomeOf(r.Status), In: r.Input, Out: r.Output})
 	}
 	for _, r := range a.records {
-		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Outcome: r.Outcome, In: r.In, Out: r.Out})
+		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: r.Outcome, In: r.In, Out: r.Out})
 	}
 	a.cursor.Past, a.cursor.PastKnown = past, true
 	return nil
@@ -265,7 +284,7 @@ func (a *advance) tell(run *statemachine.RunStep, how StepOutcome, err error) {
 		return
 	}
 	ev := StepEvent{
-		WorkflowID: a.job.id, Definition: a.job.def.Name, Step: run.Spec.Name, Key: run.Key.String(),
+		WorkflowID: store.RootOf(a.job.id), Branch: store.BranchOf(a.job.id), Definition: a.job.def.Name, Step: run.Spec.Name, Key: run.Key.String(),
 		Attempt: a.job.cursor.Mark.Attempt, Outcome: how, Took: a.took, Worker: a.me.String(),
 	}
 	if err != nil {

@@ -40,7 +40,9 @@ type Info struct {
 	Cause      statemachine.Cause // why it is or was rolled back, if so
 	Reason     string             // the last failure, or why it is HELD
 	Mark       store.Mark         // the step under way, if any
+	Item       int                // the item that the step under way is for, from 1; 0 if there are none
 	Awaits     string             // the signal it waits for, if any
+	Open       int                // how many branches it waits for
 	WakeAt     time.Time          // when it wakes by itself; zero if it does not
 	Owner      store.WorkerID
 	Revision   int64 // how many transitions, claims and releases it has seen

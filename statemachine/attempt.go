@@ -25,8 +25,10 @@ func (t *turn) run() error {
 // resumed runs what is marked, unless it keeps killing its worker.
 func (t *turn) resumed() error {
 	switch {
-	case t.c.Phase == Held, t.c.Phase == Ended, t.waitingIn(sleep), t.waitingIn(await):
+	case t.c.Phase == Held, t.c.Phase == Ended, t.waitingIn(sleep), t.waitingIn(await), t.fanned():
 		return nil
+	case t.aboutToFan():
+		return t.fanOut(t.node())
 	case t.c.Phase == RollingBack && t.c.Mark == Mark{}:
 		return t.undoNext()
 	case !t.stepping() && !t.pausing() && !t.undoing():
@@ -40,17 +42,18 @@ func (t *turn) resumed() error {
 	return t.run()
 }
 
-// stepDone merges the result and follows the node's edge.
+// stepDone merges the result and follows the node's edge. In a branch the result
+// is only recorded: the root merges it.
 func (t *turn) stepDone(out []byte) error {
 	n, r := t.node(), Record{Outcome: Done, Out: out}
-	if n.step.Undo != nil {
+	if n.step.Undo != nil || n.mergeAll != nil {
 		in, err := t.input(n) // before the result changes the data
 		if err != nil {
 			return err
 		}
 		r.In = in
 	}
-	if n.merge != nil {
+	if n.merge != nil && t.c.Branch == "" {
 		data, err := n.merge(t.c.Data, out)
 		if err != nil {
 			return t.codeError("out", err)
@@ -58,6 +61,12 @@ func (t *turn) stepDone(out []byte) error {
 		t.c.Data = data
 	}
 	t.record(n.step, r)
+	switch {
+	case t.c.Lanes > 0:
+		return t.nextItem()
+	case t.c.Branch != "":
+		return t.endBranch("", "")
+	}
 	t.c.Pivoted = t.c.Pivoted || n.step.Pivot
 	return t.enter(n.next(), Chosen, "")
 }
@@ -82,6 +91,18 @@ func (t *turn) stepFailed(e StepFailed) error {
 	}
 	if err := t.giveUp(n, e.Rejected || e.NoEffect, e.Error); err != nil {
 		return err
+	}
+	if t.c.Lanes > 0 {
+		return t.loses(cause, reason)
+	}
+	return t.leave(cause, reason)
+}
+
+// leave gives the graph up, where it stands before the point of no return: a
+// branch ends, and leaves the rollback to its root.
+func (t *turn) leave(cause Cause, reason string) error {
+	if t.c.Branch != "" {
+		return t.endBranch(cause, reason)
 	}
 	return t.rollBack(t.m.onFailure, cause, reason)
 }
@@ -114,19 +135,28 @@ func (t *turn) giveUp(n node, noEffect bool, reason string) error {
 
 // record keeps how the marked step or undo ended.
 func (t *turn) record(sp step.Spec, r Record) {
-	r.Step, r.Group, r.Attempt = t.c.Mark.Step, t.c.Mark.Group, t.c.Mark.Attempt
+	r.Step, r.Group, r.Attempt, r.Item = t.c.Mark.Step, t.c.Mark.Group, t.c.Mark.Attempt, t.c.Item
 	t.do(r)
 	if t.c.PastKnown && (sp.Undo != nil || sp.IsUndo) {
-		t.c.Past = append(slices.Clip(t.c.Past), Past{r.Step, r.Group, r.Outcome, r.In, r.Out})
+		t.c.Past = append(slices.Clip(t.c.Past), Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: r.Outcome, In: r.In, Out: r.Out})
 	}
 }
 
-// key is the key of a step in the marked attempt group.
-func (t *turn) key(name string) step.Key { return step.NewKey(t.c.ID, name, t.c.Mark.Group) }
+// key is the key of a step in the marked attempt group, for the item at hand.
+func (t *turn) key(name string) step.Key {
+	return step.NewItemKey(t.c.ID, name, t.c.Item, t.c.Mark.Group)
+}
 
 // input is what the step of n is asked. It follows from the data alone, so it
-// can be had again for as long as the step is under way.
+// can be had again for as long as the step is under way. A branch has nothing
+// else for its data.
 func (t *turn) input(n node) ([]byte, error) {
+	switch {
+	case t.c.Lanes > 0:
+		return t.laneInput()
+	case t.c.Branch != "":
+		return t.c.Data, nil
+	}
 	in, err := n.input(t.c.Data)
 	if err != nil {
 		return nil, t.codeError("in", err)

@@ -18,7 +18,7 @@ func TestStepDoneIsRecordedAndMerged(t *testing.T) {
 		runs("charge-card", "4990"))
 	p.at(Running, charging, first("charge-card"))
 	require.JSONEq(t, `{"cents":4990,"stock":"s"}`, string(p.c.Data))
-	require.Equal(t, []Past{{"reserve-stock", 1, Done, []byte("4990"), []byte(`"s"`)}}, p.c.Past)
+	require.Equal(t, []Past{{"reserve-stock", 1, 0, Done, []byte("4990"), []byte(`"s"`)}}, p.c.Past)
 }
 
 // TestInputIsKeptOnlyForAnUndo: nobody will ever ask for the others.

@@ -10,6 +10,9 @@ func (t *turn) cancelAsked(e CancelAsked) error {
 		return nil
 	}
 	switch {
+	case t.fanned():
+		t.stopBranches(Cancelled, e.Reason)
+		return nil
 	case t.marksStep() && t.mayHaveRun(e.Begun):
 		if err := t.giveUp(t.node(), false, e.Reason); err != nil {
 			return err
@@ -17,12 +20,14 @@ func (t *turn) cancelAsked(e CancelAsked) error {
 	case !t.marksStep() && t.c.Mark != Mark{}:
 		return t.unexpected(e)
 	}
-	return t.rollBack(t.m.onFailure, Cancelled, e.Reason)
+	return t.leave(Cancelled, e.Reason)
 }
 
 func (t *turn) cancelVerdict(begun bool) CancelVerdict {
 	switch {
 	case t.c.Phase == Ended, t.c.Phase == RollingBack, t.c.Phase == Held && t.c.From == RollingBack:
+		return CancelTooLate
+	case t.fanned() && t.c.Cause != "": // its branches are being stopped
 		return CancelTooLate
 	case t.c.Pivoted:
 		return CancelPastPivot

@@ -6,8 +6,8 @@ import (
 	"github.com/pawlhq/pawl/step"
 )
 
-// Command is what the engine must do. Record and Answer are written in the
-// same transaction as the cursor they came with. Of RunStep and Wake at most
+// Command is what the engine must do. All but RunStep and Wake are written in
+// the same transaction as the cursor they came with. Of RunStep and Wake at most
 // one comes out of a call, always last.
 type Command interface{ command() }
 
@@ -16,6 +16,7 @@ type (
 	Record struct {
 		Step    string
 		Group   int
+		Item    int // from 1; 0 if there are none
 		Outcome Outcome
 		Attempt int
 		In      []byte // nil if nobody will ever ask
@@ -36,6 +37,26 @@ type (
 	// passed since the cursor became durable.
 	Wake struct{ After time.Duration }
 
+	// StartBranch starts a branch at Cursor, whose step is to be run.
+	StartBranch struct{ Cursor Cursor }
+
+	// StopBranch gives CancelAsked to a branch, unless it has ended.
+	StopBranch struct{ Path, Reason string }
+
+	// EndBranch gives an event to the root of a branch, which has ended.
+	EndBranch struct{ Event BranchEnded }
+
+	// StartChild starts a workflow of Machine with the event Started, and gives
+	// ChildEnded once it has ended.
+	StartChild struct {
+		ID      string
+		Machine *Machine
+		Data    []byte
+	}
+
+	// StopChild gives CancelAsked to a child, unless it has ended.
+	StopChild struct{ ID, Reason string }
+
 	// Answer answers the CancelAsked that was given.
 	Answer struct{ Verdict CancelVerdict }
 )
@@ -44,6 +65,12 @@ func (Record) command()  {}
 func (RunStep) command() {}
 func (Wake) command()    {}
 func (Answer) command()  {}
+
+func (StartBranch) command() {}
+func (StopBranch) command()  {}
+func (EndBranch) command()   {}
+func (StartChild) command()  {}
+func (StopChild) command()   {}
 
 // CancelVerdict is what becomes of a request to cancel. It is stored as text.
 type CancelVerdict string

@@ -22,7 +22,8 @@ const (
 	Ended
 )
 
-// Cause says why a workflow is rolled back, or was, or has ended Failed.
+// Cause says why a workflow is rolled back, or will be once its branches have
+// ended, or was, or has ended Failed.
 type Cause string
 
 // The causes of a bad end.
@@ -50,22 +51,28 @@ type Mark struct {
 // table of recorded steps.
 type Cursor struct {
 	ID      string // the workflow's id, for the keys of its steps
+	Branch  string // the path of the branch that this is the cursor of; "" for the root
 	State   State
 	Phase   Phase
-	Data    []byte // the user's data, encoded
+	Data    []byte // the user's data, encoded; of a branch: its step's input
 	Mark    Mark   // zero if no step is under way
 	Awaits  string // the signal that it waits for, if any
 	Pivoted bool   // the point of no return is behind it
 	Reason  string // the last failure, or why it is Held: for people
 
-	End    State         // the end that was reached, or that the rollback leads to
-	Cause  Cause         // why it is not a Completed one
-	From   Phase         // what it was doing when it was Held
-	Why    string        // what Reason was before an undo failed
-	Groups map[State]int // how often each state was entered that runs a step and can be entered again
+	End   State  // the end that was reached, or that the rollback leads to
+	Cause Cause  // why it is not a Completed one
+	From  Phase  // what it was doing when it was Held
+	Why   string // what Reason was before an undo failed
+	Open  int    // how many branches and children have not ended
+
+	Item     int           // the item that the mark is for, from 1; 0 if there are none
+	Lanes    int           // how many lanes the items are dealt to: in the root, and in each of them
+	Failures int           // items that have failed for good: of the lane, or of those that have ended
+	Groups   map[State]int // how often each state was entered that runs a step and can be entered again
 
 	// Past holds the recorded steps in the order of their completion. It is
-	// needed only to roll back: while PastKnown is false Next says ErrNeedsPast
+	// needed only to roll back and to join branches: while PastKnown is false Next says ErrNeedsPast
 	// when it comes to that. Next adds what it records itself.
 	Past      []Past
 	PastKnown bool
@@ -75,6 +82,7 @@ type Cursor struct {
 type Past struct {
 	Step    string
 	Group   int
+	Item    int // from 1; 0 if there are none
 	Outcome Outcome
 	In, Out []byte
 }

@@ -95,6 +95,7 @@ func (d Definition[S]) table() table {
 		states:    make(map[State]node, len(d.States)),
 		ends:      make(map[State]End, len(d.Ends)),
 		onFailure: d.OnFailure,
+		strict:    strict[S],
 	}
 	for s, n := range d.States {
 		t.states[s] = n.node

@@ -7,6 +7,8 @@
 //
 //	Do(step, in, out).Then(next)                 run a step, merge its result into the data
 //	If(cond, yes, no), Switch(pick, targets...)  choose at once, by the data
+//	All(tasks...).Then(next)                     run several at the same time
+//	Each(items, step, merge).Then(next)          run one for each of many items
 //	Sleep(duration).Then(next)                   let time pass
 //	Await(signal, merge).Within(d, late).Then(next)
 //	                                             wait for a message from outside, up to d
@@ -50,6 +52,27 @@
 // for any other reason is undone like those before it, and its undo is told
 // that the outcome is not known. Once a pivot is passed nothing is undone, and
 // [Definition.Validate] sees to it that no path behind one leads to a rollback.
+//
+// # Branches
+//
+// In a state of All each task is a branch: a [Cursor] of its own, which is told
+// apart by its Branch and goes through the same function. It holds the input of
+// its step in place of the data, so it needs nothing of the others, and no
+// transition grows with their number. The workflow itself, the root, counts the
+// branches that are open. A branch ends once its step has, well or not, and
+// tells the root ([EndBranch], then [BranchEnded]); it undoes nothing. When the
+// last has ended the root goes on: it merges the results, in the order of the
+// tasks, or begins the rollback, which goes over the records of root and
+// branches as over those of one row.
+//
+// In a state of [Each] the branches are lanes, which work on one item after
+// another: an item's end is a transition of its lane, and the root moves only
+// when a lane ends.
+//
+// A state that runs a [Child] goes the same way: the child is another workflow,
+// which the root starts ([StartChild]) and whose end it waits for
+// ([ChildEnded]). The end is recorded as the outcome of a step, by the root, so
+// that a rollback can undo it.
 //
 // # The attempt group
 //

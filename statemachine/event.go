@@ -41,6 +41,23 @@ type (
 		Payload []byte
 	}
 
+	// BranchEnded says that a branch of the state has ended.
+	BranchEnded struct {
+		Path   string // its Cursor.Branch
+		Cause  Cause  // why it has failed; "" if it has not
+		Reason string
+
+		Failures int // of a lane: how many of its items have failed for good
+	}
+
+	// ChildEnded says that a child has ended.
+	ChildEnded struct {
+		ID     string // its workflow id
+		End    End    // what its end means
+		Out    []byte // its final data
+		Reason string // why it is not a Completed one
+	}
+
 	// CancelAsked asks for the rollback.
 	CancelAsked struct {
 		Reason string
@@ -59,5 +76,7 @@ func (StepFailed) event()  {}
 func (Interrupted) event() {}
 func (TimerFired) event()  {}
 func (Signalled) event()   {}
+func (BranchEnded) event() {}
+func (ChildEnded) event()  {}
 func (CancelAsked) event() {}
 func (Unstorable) event()  {}

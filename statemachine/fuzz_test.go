@@ -81,7 +81,7 @@ func (s *script) forge(c Cursor) Cursor {
 	case 8:
 		c.Groups = map[State]int{pickOne(s, states...): pickOne(s, numbers...)}
 	case 9:
-		past := Past{pickOne(s, steps...), pickOne(s, numbers...), Outcome(s.byte() % 5), s.payload(), s.payload()}
+		past := Past{pickOne(s, steps...), pickOne(s, numbers...), int(s.byte() % 3), Outcome(s.byte() % 5), s.payload(), s.payload()}
 		c.Past = append(slices.Clone(c.Past), past)
 	case 10:
 		c.PastKnown = !c.PastKnown

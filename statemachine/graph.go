@@ -23,8 +23,16 @@ type graphState struct {
 	Name   State       `json:"name"`
 	Kind   string      `json:"kind"`
 	Step   *graphStep  `json:"step,omitempty"`
+	Tasks  []graphTask `json:"tasks,omitempty"`
 	Signal string      `json:"signal,omitempty"`
 	Edges  []graphEdge `json:"edges"`
+}
+
+// graphTask is one of the tasks of a state that works on several at once, in
+// their order.
+type graphTask struct {
+	Kind string     `json:"kind"`
+	Step *graphStep `json:"step,omitempty"`
 }
 
 type graphStep struct {
@@ -32,7 +40,14 @@ type graphStep struct {
 	Kind   string     `json:"kind"`
 	Pivot  bool       `json:"pivot,omitempty"`
 	NoUndo string     `json:"noUndo,omitempty"`
+	Child  *graphDef  `json:"child,omitempty"`
 	Undo   *graphStep `json:"undo,omitempty"`
+}
+
+// graphDef names the definition of a child.
+type graphDef struct {
+	Name    string `json:"name"`
+	Version int    `json:"version"`
 }
 
 type graphEdge struct {
@@ -63,8 +78,11 @@ func (t table) encode() ([]byte, error) {
 
 func newGraphState(s State, n node) graphState {
 	g := graphState{Name: s, Kind: n.kind.String(), Signal: n.signal}
-	if n.kind == doStep {
+	if n.kind == doStep || n.kind == each {
 		g.Step = newGraphStep(n.step)
+	}
+	for _, p := range n.parts {
+		g.Tasks = append(g.Tasks, graphTask{p.kind.String(), newGraphStep(p.step)})
 	}
 	for _, e := range n.edges {
 		g.Edges = append(g.Edges, graphEdge{e.to, e.label})
@@ -74,6 +92,9 @@ func newGraphState(s State, n node) graphState {
 
 func newGraphStep(sp step.Spec) *graphStep {
 	g := &graphStep{Name: sp.Name, Kind: sp.Kind.String(), Pivot: sp.Pivot, NoUndo: sp.NoUndo}
+	if child, ok := childOf(sp); ok {
+		g.Child = &graphDef{child.name, child.version}
+	}
 	if sp.Undo != nil {
 		g.Undo = newGraphStep(*sp.Undo)
 	}

@@ -16,6 +16,7 @@ type Machine struct {
 	specs       []step.Spec          // every step and undo, by state
 	named       map[string]step.Spec // the same by name
 	undone      map[string]string    // the step that an undo undoes, by the undo's name
+	children    map[string]*Machine  // by the name of the step that starts it
 	loops       map[State]bool       // the states that run a step and can be entered again
 	signals     map[string]func(value []byte) error
 }
@@ -33,14 +34,21 @@ func newMachine(t table) (*Machine, error) {
 		fingerprint: hex.EncodeToString(sum[:]),
 		named:       map[string]step.Spec{},
 		undone:      map[string]string{},
+		children:    map[string]*Machine{},
 		loops:       map[State]bool{},
 		signals:     map[string]func(value []byte) error{},
 	}
 	for _, s := range t.names() {
-		switch n := t.states[s]; n.kind {
-		case doStep:
-			m.addStep(s, n.step)
-		case await:
+		n := t.states[s]
+		for _, task := range n.tasks() {
+			m.addStep(s, task.step)
+			if child, ok := childOf(task.step); ok {
+				if m.children[task.step.Name], err = newMachine(child); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if n.kind == await {
 			m.signals[n.signal] = n.fits
 		}
 	}

@@ -60,6 +60,14 @@ func (n node) caption() string {
 		return stepCaption(n.step)
 	case await:
 		return "await " + n.signal
+	case each:
+		return "each " + stepCaption(n.step)
+	case all:
+		var tasks []string
+		for _, p := range n.parts {
+			tasks = append(tasks, p.caption())
+		}
+		return "all of " + strings.Join(tasks, ", ")
 	default:
 		return n.kind.String()
 	}

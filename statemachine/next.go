@@ -31,6 +31,8 @@ type turn struct {
 	m    *Machine
 	c    Cursor    // as it will be
 	cmds []Command // so far
+
+	begins bool // the event is Started
 }
 
 // take is the table of what may happen when.
@@ -38,6 +40,7 @@ func (t *turn) take(e Event) error {
 	switch e := e.(type) {
 	case Started:
 		if t.c.Phase == 0 {
+			t.begins = true
 			return t.enter(t.m.start, Chosen, "")
 		}
 	case Resumed:
@@ -67,6 +70,10 @@ func (t *turn) take(e Event) error {
 		if t.waitingIn(await) && t.c.Awaits == e.Name && t.node().signal == e.Name {
 			return t.signalled(e.Payload)
 		}
+	case BranchEnded:
+		return t.branchEnded(e)
+	case ChildEnded:
+		return t.childEnded(e)
 	case CancelAsked:
 		if t.c.Phase != 0 {
 			return t.cancelAsked(e)
@@ -84,8 +91,15 @@ func (t *turn) unexpected(e Event) error {
 	return fmt.Errorf("%w: %T in state %q, %v, step %q", ErrUnexpected, e, t.c.State, t.c.Phase, t.c.Mark.Step)
 }
 
-// node is what happens in the state where the workflow stands.
-func (t *turn) node() node { return t.m.states[t.c.State] }
+// node is what happens where the workflow stands: in its state or, if it is a
+// branch, in its task of that state.
+func (t *turn) node() node {
+	n := t.m.states[t.c.State]
+	if t.c.Branch != "" {
+		return n.part(t.c.Branch)
+	}
+	return n
+}
 
 // marksStep reports whether the mark names the step of the state.
 func (t *turn) marksStep() bool {
@@ -120,7 +134,12 @@ func (t *turn) hold(reason string) {
 
 // codeError blames a function of the state where the workflow stands.
 func (t *turn) codeError(function string, err error) error {
-	ce := &CodeError{State: t.c.State, Step: t.node().step.Name, What: function, Err: err}
+	return t.codeErrorIn(t.node(), function, err)
+}
+
+// codeErrorIn blames a function of one task of that state.
+func (t *turn) codeErrorIn(n node, function string, err error) error {
+	ce := &CodeError{State: t.c.State, Step: n.step.Name, What: function, Err: err}
 	if p, ok := errors.AsType[*panicError](err); ok {
 		ce.Stack = p.stack
 	}

@@ -38,6 +38,25 @@ func Do[S, In, Out any](st step.Step[In, Out], in func(S) In, out func(*S, Out))
 	return Task[S]{n}
 }
 
+// All runs tasks at the same time, each in a branch of its own, and goes on once
+// all of them are done. The results are merged then, in the order in which the
+// tasks stand here, whatever order they came in: a task sees the data as it was
+// when the state was entered.
+//
+// The first task that is refused or fails for good stops the others. Those that
+// have not begun never will, those that run are cut off, and once all have ended
+// the workflow is rolled back: what the tasks have done is undone in the reverse
+// order of its completion, together with all that was done before.
+//
+// Each task is a [Do], and none of its steps may be a pivot.
+func All[S any](tasks ...Task[S]) Task[S] {
+	n := node{kind: all}
+	for _, t := range tasks {
+		n.parts = append(n.parts, t.node)
+	}
+	return Task[S]{n}
+}
+
 // Sleep waits for the duration that d reads from the workflow's data. One that
 // is not positive is over at once.
 func Sleep[S any](d func(S) time.Duration) Task[S] {

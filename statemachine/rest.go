@@ -13,14 +13,20 @@ type rest struct {
 	From   Phase         `json:"from,omitempty"`
 	Why    string        `json:"why,omitempty"`
 	Groups map[State]int `json:"groups,omitempty"`
+	Open   int           `json:"open,omitempty"`
+
+	Item     int `json:"item,omitempty"`
+	Lanes    int `json:"lanes,omitempty"`
+	Failures int `json:"failures,omitempty"`
 }
 
-// Rest returns what has no column of its own: End, Cause, From, Why and Groups.
+// Rest returns what has no column of its own: End, Cause, From, Why, Groups and
+// Open.
 // It is nil when all are zero, as they are for most workflows most of the time.
 // Equal cursors give equal bytes.
 func (c Cursor) Rest() []byte {
-	r := rest{c.End, c.Cause, c.From, c.Why, c.Groups}
-	if r.End == "" && r.Cause == "" && r.From == 0 && r.Why == "" && len(r.Groups) == 0 {
+	r := rest{c.End, c.Cause, c.From, c.Why, c.Groups, c.Open, c.Item, c.Lanes, c.Failures}
+	if r.End == "" && r.Cause == "" && r.From == 0 && r.Why == "" && len(r.Groups) == 0 && r.Open == 0 && r.Item == 0 && r.Lanes == 0 && r.Failures == 0 {
 		return nil
 	}
 	enc, err := json.Marshal(r)
@@ -45,7 +51,11 @@ func (c *Cursor) SetRest(data []byte) error {
 			return fmt.Errorf("%w: state %q entered %d times", ErrBadRest, s, n)
 		}
 	}
-	c.End, c.Cause, c.From, c.Why, c.Groups = r.End, r.Cause, r.From, r.Why, r.Groups
+	if r.Open < 0 || r.Item < 0 || r.Lanes < 0 || r.Failures < 0 {
+		return fmt.Errorf("%w: %d branches open, item %d, %d lanes, %d failures", ErrBadRest, r.Open, r.Item, r.Lanes, r.Failures)
+	}
+	c.End, c.Cause, c.From, c.Why, c.Groups, c.Open = r.End, r.Cause, r.From, r.Why, r.Groups, r.Open
+	c.Item, c.Lanes, c.Failures = r.Item, r.Lanes, r.Failures
 	return nil
 }
 

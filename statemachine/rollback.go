@@ -14,6 +14,7 @@ import (
 // then end. If end is a Failed one nothing is undone.
 func (t *turn) rollBack(end State, cause Cause, reason string) error {
 	t.c.Mark, t.c.Awaits, t.c.From = Mark{}, "", 0
+	t.c.Lanes, t.c.Failures = 0, 0
 	t.c.End, t.c.Cause, t.c.Reason = end, cause, reason
 	if t.m.ends[end] == Failed {
 		t.end(end)
@@ -30,10 +31,11 @@ func (t *turn) undoNext() error {
 	}
 	p, ok := t.newestToUndo()
 	if !ok {
-		t.c.Mark = Mark{}
+		t.c.Mark, t.c.Item = Mark{}, 0
 		t.end(t.c.End)
 		return nil
 	}
+	t.c.Item = p.Item
 	t.c.Mark = Mark{Step: t.m.named[p.Step].Undo.Name, Group: p.Group, Attempt: 1}
 	return t.run()
 }
@@ -41,16 +43,16 @@ func (t *turn) undoNext() error {
 // newestToUndo returns the youngest record that still has to be undone.
 func (t *turn) newestToUndo() (Past, bool) {
 	type undo struct {
-		name  string
-		group int
+		name        string
+		group, item int
 	}
 	undone := map[undo]bool{}
 	for i := len(t.c.Past) - 1; i >= 0; i-- {
 		p := t.c.Past[i]
 		switch sp := t.m.named[p.Step]; {
 		case sp.IsUndo && p.Outcome == Done:
-			undone[undo{sp.Name, p.Group}] = true
-		case sp.Undo != nil && p.Outcome != NoEffect && !undone[undo{sp.Undo.Name, p.Group}]:
+			undone[undo{sp.Name, p.Group, p.Item}] = true
+		case sp.Undo != nil && p.Outcome != NoEffect && !undone[undo{sp.Undo.Name, p.Group, p.Item}]:
 			return p, true
 		}
 	}
@@ -65,7 +67,7 @@ func (t *turn) runUndo() error {
 	undo := t.c.Mark.Step
 	action := t.m.undone[undo]
 	for i := len(t.c.Past) - 1; i >= 0; i-- {
-		if p := t.c.Past[i]; p.Step == action && p.Group == t.c.Mark.Group {
+		if p := t.c.Past[i]; p.Step == action && p.Group == t.c.Mark.Group && p.Item == t.c.Item {
 			undoes := step.Undoes{Key: t.key(action), In: p.In, Out: p.Out, Known: p.Outcome == Done}
 			t.do(RunStep{Spec: t.m.named[undo], Key: t.key(undo), Undoes: undoes})
 			return nil

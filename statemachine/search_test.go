@@ -99,7 +99,7 @@ func (w world) after(t testing.TB, m *Machine, e Event) (world, bool) {
 func past(records []Record) []Past {
 	var p []Past
 	for _, r := range records {
-		p = append(p, Past{Step: r.Step, Group: r.Group, Outcome: r.Outcome, In: r.In, Out: r.Out})
+		p = append(p, Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: r.Outcome, In: r.In, Out: r.Out})
 	}
 	return p
 }
@@ -250,7 +250,7 @@ func requireUndoOrder(t testing.TB, m *Machine, records []Record) (undos int) {
 	seen := map[string]bool{}
 	var open []Record // a stack of what can be undone
 	for _, r := range records {
-		id := fmt.Sprint(r.Step, "/", r.Group)
+		id := fmt.Sprint(r.Step, "/", r.Item, ".", r.Group)
 		require.False(t, seen[id], "%s is recorded twice", id)
 		seen[id] = true
 		sp, ok := m.Spec(r.Step)
@@ -265,6 +265,7 @@ func requireUndoOrder(t testing.TB, m *Machine, records []Record) (undos int) {
 			last, _ := m.Spec(open[len(open)-1].Step)
 			require.Equal(t, last.Undo.Name, r.Step, "out of order")
 			require.Equal(t, open[len(open)-1].Group, r.Group, "out of order")
+			require.Equal(t, open[len(open)-1].Item, r.Item, "out of order")
 			open, undos = open[:len(open)-1], undos+1
 		}
 	}

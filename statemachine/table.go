@@ -1,6 +1,7 @@
 package statemachine
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -17,6 +18,7 @@ type table struct {
 	states    map[State]node
 	ends      map[State]End
 	onFailure State
+	strict    func(raw []byte) ([]byte, error)
 }
 
 // kind says what a node does. The zero kind does nothing and is a fault.
@@ -27,10 +29,12 @@ const (
 	choice
 	sleep
 	await
+	all
+	each
 )
 
 func (k kind) String() string {
-	return [...]string{"nothing", "step", "choice", "sleep", "await"}[k]
+	return [...]string{"nothing", "step", "choice", "sleep", "await", "all", "each"}[k]
 }
 
 // node is what happens in a state, with its types erased.
@@ -47,6 +51,13 @@ type node struct {
 
 	pause func(data []byte) (time.Duration, error) // sleep
 
+	parts []node // all: its tasks, each in a branch of its own
+
+	items    func(data []byte) ([]json.RawMessage, error) // each
+	mergeAll func(data []byte, results []itemResult) (merged []byte, err error)
+	atMost   int
+	tolerate int
+
 	signal  string                   // await
 	carries reflect.Type             // the type of the signal's value
 	fits    func(value []byte) error // tells a value that is not the signal's
@@ -58,6 +69,26 @@ type node struct {
 type edge struct {
 	to    State
 	label string
+}
+
+// tasks returns the nodes that run a step: the node itself, or its parts.
+func (n node) tasks() []node {
+	switch n.kind {
+	case doStep:
+		return []node{n}
+	case all:
+		return n.parts
+	case each:
+		return []node{n.lane()}
+	default:
+		return nil
+	}
+}
+
+// fans reports whether the node works in other rows than the workflow's own: in
+// branches, in a child, or in both.
+func (n node) fans() bool {
+	return n.kind == all || n.kind == each || n.kind == doStep && n.step.Kind == step.KindChild
 }
 
 // next is where the node leads when its work is done or its signal has come.

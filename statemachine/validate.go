@@ -99,6 +99,10 @@ func (c *checker) checkState(s State) {
 	case doStep:
 		c.checkGiven(s, n.input != nil, "in of step "+n.step.Name)
 		c.checkStep(s, n.step)
+	case all:
+		c.checkTasks(s, n)
+	case each:
+		c.checkItems(s, n)
 	case choice:
 		c.checkGiven(s, n.pick != nil, n.function)
 		if len(n.edges) == 0 {

@@ -61,15 +61,28 @@ func (c *checker) checkPivot(s State) {
 		c.fault(s, "the pivot %q lies on a cycle: it can be passed only once", n.step.Name)
 	}
 	for _, to := range slices.Sorted(maps.Keys(behind)) {
-		late := c.states[to]
 		switch {
 		case to == s: // said above
 		case c.ends[to] == RolledBack:
 			c.fault(s, "the pivot %q leads to %q, which is a RolledBack end", n.step.Name, to)
-		case late.kind == doStep && late.step.Undo != nil:
-			c.fault(to, "step %q has an Undo, but lies behind the pivot %q: say NoUndo", late.step.Name, n.step.Name)
-		case late.kind == doStep && late.step.Pivot:
-			c.fault(to, "step %q is a pivot behind the pivot %q: say NoUndo", late.step.Name, n.step.Name)
+		default:
+			c.checkLate(to, n.step.Name)
+		}
+	}
+}
+
+// checkLate checks that no step of the state is to be undone, or passed only
+// once, since the pivot lies before it.
+func (c *checker) checkLate(s State, pivot string) {
+	if c.states[s].tolerate > 0 {
+		c.fault(s, "tolerates failures, but lies behind the pivot %q, where they need a person", pivot)
+	}
+	for _, late := range c.states[s].tasks() {
+		switch {
+		case late.step.Undo != nil:
+			c.fault(s, "step %q has an Undo, but lies behind the pivot %q: say NoUndo", late.step.Name, pivot)
+		case late.step.Pivot:
+			c.fault(s, "step %q is a pivot behind the pivot %q: say NoUndo", late.step.Name, pivot)
 		}
 	}
 }

@@ -18,12 +18,61 @@ func (c *checker) checkStep(s State, sp step.Spec) {
 	}
 }
 
+// checkTasks checks the tasks of an All.
+func (c *checker) checkTasks(s State, n node) {
+	if len(n.parts) == 0 {
+		c.fault(s, "All has no tasks")
+	}
+	for i, p := range n.parts {
+		if p.kind != doStep {
+			c.fault(s, "task %d of All is none: it takes Do, not %s", i+1, p.kind)
+			continue
+		}
+		c.checkGiven(s, p.input != nil, "in of step "+p.step.Name)
+		c.checkStep(s, p.step)
+		if p.step.Pivot {
+			c.fault(s, "the pivot %q is a task of All: make it a state of its own", p.step.Name)
+		}
+	}
+}
+
+// checkItems checks an Each.
+func (c *checker) checkItems(s State, n node) {
+	c.checkGiven(s, n.items != nil, "items of step "+n.step.Name)
+	c.checkStep(s, n.step)
+	switch {
+	case n.atMost < 0:
+		c.fault(s, "AtMost %d: at least 1", n.atMost)
+	case n.tolerate < 0:
+		c.fault(s, "Tolerate %d: not below 0", n.tolerate)
+	}
+	if n.step.Pivot {
+		c.fault(s, "the pivot %q is the step of an Each: make it a state of its own", n.step.Name)
+	}
+	if n.step.Kind == step.KindChild {
+		c.fault(s, "the child %q is the step of an Each: it takes a Func, a Call or an InTx", n.step.Name)
+	}
+}
+
+// checkChild checks the definition of a child as its own, and says in what it
+// cannot be a child.
+func (c *checker) checkChild(s State, sp step.Spec, child table) {
+	if err := child.validate(); err != nil {
+		c.fault(s, "child %q: %v", sp.Name, err)
+	}
+	if sp.Pivot {
+		c.fault(s, "the child %q is a pivot: put a step behind it that is one", sp.Name)
+	}
+}
+
 // checkBody checks what a step and an undo have in common.
 func (c *checker) checkBody(s State, what string, sp step.Spec) {
 	if !step.ValidName(sp.Name) {
 		c.fault(s, "bad %s name %q: %s", what, sp.Name, ruleOfNames)
 	}
-	if sp.Run == nil {
+	if child, ok := childOf(sp); ok {
+		c.checkChild(s, sp, child)
+	} else if sp.Run == nil {
 		c.fault(s, "%s %q has no body", what, sp.Name)
 	}
 	if err := sp.Policy.Check(); err != nil {
@@ -73,13 +122,11 @@ func (c *checker) checkStepNames() {
 		}
 	}
 	for _, s := range c.names() {
-		n := c.states[s]
-		if n.kind != doStep {
-			continue
-		}
-		claim(s, n.step.Name)
-		if n.step.Undo != nil {
-			claim(s, n.step.Undo.Name)
+		for _, task := range c.states[s].tasks() {
+			claim(s, task.step.Name)
+			if task.step.Undo != nil {
+				claim(s, task.step.Undo.Name)
+			}
 		}
 	}
 }

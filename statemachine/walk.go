@@ -11,6 +11,7 @@ import (
 // end badly; once a choice has been made the cause is the graph's own.
 func (t *turn) enter(s State, cause Cause, reason string) error {
 	t.c.Mark, t.c.Awaits, t.c.Reason = Mark{}, "", ""
+	t.c.Lanes, t.c.Failures = 0, 0
 	for {
 		if end, ok := t.m.ends[s]; ok {
 			return t.finish(s, end, cause, reason)
@@ -33,6 +34,9 @@ func (t *turn) enter(s State, cause Cause, reason string) error {
 
 // arrive begins what happens in the state that was entered.
 func (t *turn) arrive(n node) error {
+	if n.fans() {
+		return t.arriveInFan(n)
+	}
 	switch n.kind {
 	case doStep:
 		t.c.Phase, t.c.Mark = Running, Mark{Step: n.step.Name, Group: t.newGroup(), Attempt: 1}
@@ -51,6 +55,27 @@ func (t *turn) arrive(n node) error {
 		}
 	}
 	return nil
+}
+
+// arriveInFan begins what happens in other rows. A start inserts one row only:
+// there they come with the first transition after it. A state without items is
+// left in a transition of its own too, so that a loop of such states is one that
+// others can see and stop.
+func (t *turn) arriveInFan(n node) error {
+	later := t.begins
+	if n.kind == each {
+		some, err := t.hasItems(n)
+		if err != nil {
+			return err
+		}
+		later = later || !some
+	}
+	if later {
+		t.c.Phase = Running
+		t.do(Wake{})
+		return nil
+	}
+	return t.fanOut(n)
 }
 
 // newGroup returns the attempt group for the state that was entered: the

@@ -38,6 +38,7 @@
 // A [Key] is the idempotency key of one business intent:
 //
 //	<workflow id>/<step name>/<attempt group>
+//	<workflow id>/<step name>/<item>.<attempt group>   for one of many items
 //
 // It stays the same over retries, crashes and changes of worker. It changes
 // only when the intent does: when a loop enters the state again, or when an

@@ -28,8 +28,16 @@ type Key struct{ text string }
 // by its SHA-256, so that equal ids still give equal keys. An id that looks like
 // such a replacement is replaced too, so that nobody can choose an id that
 // shares its keys with another.
-func NewKey(workflowID, step string, group int) Key {
+func NewKey(workflowID, step string, group int) Key { return NewItemKey(workflowID, step, 0, group) }
+
+// NewItemKey is NewKey for one of the items that a step works on: its last part
+// is <item>.<group>. Items count from 1; with item 0 it is the key of a step that
+// has none.
+func NewItemKey(workflowID, step string, item, group int) Key {
 	tail := "/" + step + "/" + strconv.Itoa(group)
+	if item > 0 {
+		tail = "/" + step + "/" + strconv.Itoa(item) + "." + strconv.Itoa(group)
+	}
 	if len(workflowID)+len(tail) > MaxKeyBytes || strings.HasPrefix(workflowID, hashed) {
 		sum := sha256.Sum256([]byte(workflowID))
 		workflowID = hashed + hex.EncodeToString(sum[:])
@@ -41,16 +49,15 @@ func NewKey(workflowID, step string, group int) Key {
 const hashed = "sha256:"
 
 // ParseKey reads a key back from its text. It returns [ErrBadKey] if the text
-// does not end in a step name and a group. The split is made from the right,
+// does not end in a step name and a group, with an item or without. The split is made from the right,
 // so a workflow id may hold any character, slashes included.
 func ParseKey(text string) (Key, error) {
 	k := Key{text}
-	id, name, group := k.split()
-	n, err := strconv.Atoi(group)
+	id, name, tail := k.split()
 	switch {
 	case len(text) > MaxKeyBytes:
 		return Key{}, fmt.Errorf("%w: %d bytes, at most %d", ErrBadKey, len(text), MaxKeyBytes)
-	case id == "" || !ValidName(name) || err != nil || n < 1 || strconv.Itoa(n) != group:
+	case id == "" || !ValidName(name) || k.Group() == 0 || NewItemKey("", name, k.Item(), k.Group()).text != "/"+name+"/"+tail:
 		return Key{}, fmt.Errorf("%w: %q", ErrBadKey, text)
 	}
 	return k, nil
@@ -95,7 +102,31 @@ func (k Key) IsZero() bool { return k.text == "" }
 func (k Key) Step() string { _, name, _ := k.split(); return name }
 
 // Group returns the attempt group, counted from 1.
-func (k Key) Group() int { _, _, g := k.split(); n, _ := strconv.Atoi(g); return n }
+func (k Key) Group() int { _, group := k.numbers(); return group }
+
+// Item returns which of many items the key is for, counted from 1; 0 if the
+// step has none.
+func (k Key) Item() int { item, _ := k.numbers(); return item }
+
+// numbers reads the last part; what is no number above 0 counts as 0.
+func (k Key) numbers() (item, group int) {
+	_, _, tail := k.split()
+	if first, rest, ok := strings.Cut(tail, "."); ok {
+		if item = positive(first); item == 0 {
+			return 0, 0
+		}
+		tail = rest
+	}
+	return item, positive(tail)
+}
+
+func positive(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
 
 // MarshalText implements [encoding.TextMarshaler].
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.text), nil }

@@ -166,3 +166,23 @@ func FuzzNewKey(f *testing.F) {
 		require.Equal(t, group, k.Group())
 	})
 }
+
+// TestItemKeys: an item is part of the last part, and the key can be read back.
+func TestItemKeys(t *testing.T) {
+	t.Parallel()
+	k := NewItemKey("order-42/7.3", "print", 12, 3)
+	require.Equal(t, "order-42/7.3/print/12.3", k.String())
+	require.Equal(t, []any{"print", 12, 3}, []any{k.Step(), k.Item(), k.Group()})
+	back, err := ParseKey(k.String())
+	require.NoError(t, err)
+	require.Equal(t, k, back)
+	require.Equal(t, NewKey("w", "print", 3), NewItemKey("w", "print", 0, 3))
+	require.Zero(t, NewKey("w", "print", 3).Item())
+	for _, text := range []string{"w/print/0.1", "w/print/1.0", "w/print/1.", "w/print/.1", "w/print/1.1.1", "w/print/01.1", "w/print/1.01", "w/print/-1.1"} {
+		_, err := ParseKey(text)
+		require.ErrorIs(t, err, ErrBadKey, text)
+	}
+	long := NewItemKey(strings.Repeat("x", 300), "print", 12, 3)
+	require.LessOrEqual(t, len(long.String()), MaxKeyBytes)
+	require.Equal(t, 12, long.Item())
+}

@@ -19,6 +19,9 @@ const (
 
 	// KindInTx happens exactly once, with its record.
 	KindInTx
+
+	// KindChild is another workflow, run to its end.
+	KindChild
 )
 
 // String returns the kind's name as people see it.
@@ -30,6 +33,8 @@ func (k Kind) String() string {
 		return "call"
 	case KindInTx:
 		return "in-tx"
+	case KindChild:
+		return "child"
 	default:
 		return fmt.Sprintf("kind %d", uint8(k))
 	}
@@ -37,7 +42,7 @@ func (k Kind) String() string {
 
 // Effectful reports whether the step changes something outside its workflow,
 // so that it must say what becomes of that in a rollback.
-func (k Kind) Effectful() bool { return k == KindCall || k == KindInTx }
+func (k Kind) Effectful() bool { return k == KindCall || k == KindInTx || k == KindChild }
 
 // Spec is the untyped form of a step: inputs and results are encoded bytes. It
 // is what packages statemachine and engine work with. It is not changed once
@@ -55,6 +60,7 @@ type Spec struct {
 	Unknown   Unknown      // what to do about an unknown outcome
 	Run       Body         // one attempt
 	Ask       Question     // the probe, if Unknown is Probe
+	Child     any          // what package statemachine knows of the other workflow, if Kind is KindChild
 }
 
 // Body executes one attempt. It is called outside every lock, may block, and

@@ -44,6 +44,13 @@ func InTx[Tx, In, Out any](name string, fn func(context.Context, Tx, In) (Out, e
 	})
 }
 
+// Child defines a step that is another workflow, whose data is a C: it begins
+// with the step's input and its final data is the step's result. Package
+// statemachine makes these, and knows what definition is.
+func Child[C any](name string, definition any) Step[C, C] {
+	return Step[C, C]{Spec{Name: name, Kind: KindChild, Child: definition}}
+}
+
 // With returns the step with policy p.
 func (s Step[In, Out]) With(p Policy) Step[In, Out] { s.spec.Policy = p; return s }
 

@@ -122,6 +122,16 @@ type Transition struct {
 	Steps    []StepRecord // the steps that ended
 	Consumed []Consumed   // the messages that caused it
 	Seen     []string     // ids of messages that its owner now knows of
+
+	// Starts are branches and children to insert, to be claimed by anybody:
+	// their Owner is not looked at. One whose id is there already is left as it
+	// is. The ids in one call are distinct.
+	Starts []New
+
+	// Sends are messages for the inboxes of others. One whose id is there
+	// already is left as it is; one for a workflow that does not exist or has
+	// ended is dropped.
+	Sends []Message
 }
 
 // Consumed says that a message has been taken up, and how.
@@ -141,10 +151,13 @@ const (
 	Applied
 )
 
-// StepRecord is a step that ended. Step and group are unique in a workflow.
+// StepRecord is a step that ended. Step, group and item are unique in a
+// workflow's row.
 type StepRecord struct {
 	Step     string
 	Group    int
+	Item     int    // which item of many it worked on, from 1; 0 if there are no items
+	Branch   string // the path of the branch that recorded it, "" for the root. Set by the store
 	Status   StepStatus
 	Attempt  int           // how many attempts were begun
 	Input    []byte        // kept if the step can be undone or its outcome is unknown
@@ -161,6 +174,7 @@ type New struct {
 	Definition Def
 	InputHash  [16]byte // tells a duplicate start from a conflicting one
 	Owner      WorkerID // the worker that runs it at once; zero leaves it to a claim
+	Parent     string   // the id of the row that is told of its end; "" for nobody
 	Place
 }
 
@@ -183,6 +197,7 @@ type Workflow struct {
 	WakeAt     time.Time // zero if it does not wake by itself
 	Revision   int64
 	Owner      WorkerID
+	Parent     string // the id of the row that is told of its end; "" for nobody
 	InputHash  [16]byte
 	CreatedAt  time.Time
 	UpdatedAt  time.Time // of the last transition, claim or release
@@ -198,6 +213,14 @@ const (
 
 	// MessageCancel asks for the rollback.
 	MessageCancel MessageKind = "cancel"
+
+	// MessageBranch tells a root that its branch, which Name is the path of,
+	// has ended.
+	MessageBranch MessageKind = "branch"
+
+	// MessageChild tells a parent that its child, which Name is the id of, has
+	// ended.
+	MessageChild MessageKind = "child"
 )
 
 // Message is a row of a workflow's inbox.
@@ -205,8 +228,8 @@ type Message struct {
 	WorkflowID string
 	ID         string // unique in its workflow: a second one of that id is a duplicate
 	Kind       MessageKind
-	Name       string    // the signal's name
-	Payload    []byte    // the signal's value, or the reason of a cancellation
+	Name       string    // the signal's name, or who has ended
+	Payload    []byte    // the signal's value, the reason of a cancellation, or how it ended
 	SentAt     time.Time // by the database's clock. Set by the store
 }
 
@@ -266,8 +289,10 @@ type Definition struct {
 	Graph       []byte // the graph as JSON
 }
 
-// Query selects workflows. A zero field does not restrict.
+// Query selects workflows. A zero field does not restrict, but branches are
+// left out unless they are asked for.
 type Query struct {
+	BranchesOf string // the branches of this root, and nothing else
 	Definition string
 	Statuses   []Status
 	Limit      int    // how many at most; 100 if zero

@@ -43,6 +43,8 @@ type Hot interface {
 	// transaction, each under its own guard, and answers for each in the order
 	// given: one that is Lost writes nothing, the others stand. The ids in one
 	// call are distinct. On any error none was written, except for ErrUnsure.
+	// What a transition starts and sends is written if it is Applied, in the
+	// same transaction.
 	Commit(ctx context.Context, w WorkerID, ts []Transition) ([]Verdict, error)
 
 	// CommitTx opens a transaction, locks the row and checks the guard; if it
@@ -129,8 +131,10 @@ type Clients interface {
 	// those that do not exist.
 	Ended(ctx context.Context, ids []string) (ended []Workflow, missing []string, err error)
 
-	// History returns the recorded steps of a workflow in the order of their
-	// completion; none if it does not exist.
+	// History returns the recorded steps of a workflow and of its branches in
+	// the order of their completion; none if it does not exist. Within one row
+	// that is the order of its revisions; between rows that of EndedAt, then of
+	// their ids. Of a branch it returns the branch's own.
 	History(ctx context.Context, id string) ([]StepRecord, error)
 
 	// Inbox returns the messages of a workflow that are not consumed, oldest
@@ -138,6 +142,7 @@ type Clients interface {
 	Inbox(ctx context.Context, id string) ([]Message, error)
 
 	// List returns workflows in the order of their ids, without their Data.
+	// Branches are hidden unless q asks for those of one root.
 	List(ctx context.Context, q Query) ([]Workflow, error)
 
 	// Workers returns the workers that are alive or were buried within the

@@ -24,6 +24,7 @@ type workflowJSON struct {
 	Reason     *string    `json:"reason"`
 	Step       *markJSON  `json:"step"`
 	Awaits     *string    `json:"awaits"`
+	Open       int        `json:"open_branches,omitempty"`
 	WakeAt     *time.Time `json:"wake_at"`
 	Owner      *string    `json:"owner"`
 	Revision   int64      `json:"revision"`
@@ -49,13 +50,13 @@ func jsonOfWorkflow(w engine.Info, payload bool) workflowJSON {
 	j := workflowJSON{
 		ID: w.ID, Definition: w.Definition.Name, Version: w.Definition.Version,
 		Status: string(w.Status), State: string(w.State),
-		Cause: optional(string(w.Cause)), Reason: optional(w.Reason), Awaits: optional(w.Awaits),
+		Cause: optional(string(w.Cause)), Reason: optional(w.Reason), Awaits: optional(w.Awaits), Open: w.Open,
 		WakeAt: moment(w.WakeAt), Revision: w.Revision,
 		CreatedAt: w.CreatedAt.UTC(), UpdatedAt: w.UpdatedAt.UTC(), EndedAt: moment(w.EndedAt),
 	}
 	if w.Mark.Step != "" {
 		m := w.Mark
-		j.Step = &markJSON{m.Step, m.Group, m.Attempt, m.Failures, m.Crashes, step.NewKey(w.ID, m.Step, m.Group).String()}
+		j.Step = &markJSON{m.Step, m.Group, m.Attempt, m.Failures, m.Crashes, step.NewItemKey(w.ID, m.Step, w.Item, m.Group).String()}
 	}
 	if !w.Owner.IsZero() {
 		j.Owner = optional(w.Owner.String())
@@ -69,10 +70,12 @@ func jsonOfWorkflow(w engine.Info, payload bool) workflowJSON {
 type stepJSON struct {
 	Step        string    `json:"step"`
 	Group       int       `json:"group"`
+	Item        int       `json:"item,omitempty"`
 	Status      string    `json:"status"`
 	Attempt     int       `json:"attempt"`
 	TookSeconds float64   `json:"took_seconds"`
 	Key         string    `json:"key"`
+	Branch      string    `json:"branch,omitempty"` // the branch that recorded it; none for the workflow's own
 	Error       *string   `json:"error"`
 	Revision    int64     `json:"revision"`
 	EndedAt     time.Time `json:"ended_at"`
@@ -87,8 +90,8 @@ func jsonOfSteps(steps []engine.Step, payload bool) []stepJSON {
 	all := make([]stepJSON, len(steps))
 	for i, s := range steps {
 		j := stepJSON{
-			Step: s.Step, Group: s.Group, Status: string(s.Status), Attempt: s.Attempt, TookSeconds: s.Took.Seconds(),
-			Key: s.Key.String(), Error: optional(s.Error), Revision: s.Revision, EndedAt: s.EndedAt.UTC(),
+			Step: s.Step, Group: s.Group, Item: s.Item, Status: string(s.Status), Attempt: s.Attempt, TookSeconds: s.Took.Seconds(),
+			Key: s.Key.String(), Branch: s.Branch, Error: optional(s.Error), Revision: s.Revision, EndedAt: s.EndedAt.UTC(),
 		}
 		if payload {
 			j.Input, j.InputBase64 = stored(s.Input)

@@ -245,7 +245,7 @@ func (a *app) printSteps(steps []engine.Step, w engine.Info) {
 		t.row(cells...)
 	}
 	if m := w.Mark; m.Step != "" {
-		key := step.NewKey(w.ID, m.Step, m.Group)
+		key := step.NewItemKey(w.ID, m.Step, w.Item, m.Group)
 		t.row(m.Step, fmt.Sprint(m.Group), a.paint("PENDING"), fmt.Sprint(m.Attempt), "-", printable(key.String()))
 	}
 	t.flush()

@@ -38,14 +38,15 @@ func (s *Store) buckets(ctx context.Context) (int, error) {
 	return int(n), nil
 }
 
-// bucketOf returns the bucket of a workflow: the FNV-1a hash of its id, modulo
-// their number. It is part of the schema: it must never change.
+// bucketOf returns the bucket of a row: the FNV-1a hash of the id of the
+// workflow that it belongs to, modulo their number. It is part of the schema:
+// it must never change.
 func bucketOf(id string, buckets int) int16 {
 	if buckets == 1 {
 		return 0
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(id))
+	_, _ = h.Write([]byte(store.RootOf(id)))
 	return int16(h.Sum32() % uint32(buckets))
 }
 

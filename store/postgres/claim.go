@@ -225,7 +225,7 @@ const workflowColumns = `
        w.id, w.definition, w.version, w.status, w.state, w.revision, w.owner, w.wake_at,
        coalesce(w.awaits, ''), coalesce(w.step, ''), coalesce(w.grp, 0), coalesce(w.attempt, 0),
        coalesce(w.failures, 0), coalesce(w.crashes, 0), coalesce(w.error, ''), w.pivoted,
-       w.input_hash, w.cursor, w.data, w.created_at, w.updated_at, w.ended_at`
+       coalesce(w.parent, ''), w.input_hash, w.cursor, w.data, w.created_at, w.updated_at, w.ended_at`
 
 // row is a workflow's row on its way from the database.
 type row struct {
@@ -241,7 +241,7 @@ func (r *row) dest(w *store.Workflow) []any {
 		&w.ID, &w.Definition.Name, &w.Definition.Version, &w.Status, &w.State, &w.Revision, &r.owner, &r.wakeAt,
 		&w.Awaits, &w.Mark.Step, &w.Mark.Group, &w.Mark.Attempt,
 		&w.Mark.Failures, &w.Mark.Crashes, &w.Error, &w.Pivoted,
-		&r.hash, &w.Cursor, &w.Data, &w.CreatedAt, &w.UpdatedAt, &r.endedAt,
+		&w.Parent, &r.hash, &w.Cursor, &w.Data, &w.CreatedAt, &w.UpdatedAt, &r.endedAt,
 	}
 }
 

@@ -51,7 +51,7 @@ func (c *places) args() []any {
 type recordedSteps struct {
 	n             []int64
 	step          []string
-	grp           []int32
+	grp, item     []int32
 	status        []string
 	attempt       []int32
 	input, output [][]byte
@@ -62,7 +62,7 @@ type recordedSteps struct {
 // add appends one step of transition n.
 func (c *recordedSteps) add(n int, s *store.StepRecord) {
 	c.n = append(c.n, int64(n))
-	c.step, c.grp = append(c.step, s.Step), append(c.grp, int32(s.Group))
+	c.step, c.grp, c.item = append(c.step, s.Step), append(c.grp, int32(s.Group)), append(c.item, int32(s.Item))
 	c.status, c.attempt = append(c.status, string(s.Status)), append(c.attempt, int32(s.Attempt))
 	c.input, c.output = append(c.input, s.Input), append(c.output, s.Output)
 	c.errors, c.tookUS = append(c.errors, text(s.Error)), append(c.tookUS, s.Took.Microseconds())
@@ -71,7 +71,7 @@ func (c *recordedSteps) add(n int, s *store.StepRecord) {
 // args returns the columns in the order that commitSQL takes them.
 func (c *recordedSteps) args() []any {
 	return []any{
-		orEmpty(c.n), orEmpty(c.step), orEmpty(c.grp), orEmpty(c.status), orEmpty(c.attempt),
+		orEmpty(c.n), orEmpty(c.step), orEmpty(c.grp), orEmpty(c.item), orEmpty(c.status), orEmpty(c.attempt),
 		orEmpty(c.input), orEmpty(c.output), orEmpty(c.errors), orEmpty(c.tookUS),
 	}
 }

@@ -11,6 +11,10 @@ import (
 
 // commitSQL writes the transitions of one bucket, each under its guard, with
 // their steps and messages, and returns the numbers of those whose guard held.
+const commitSQL = changedSQL + `
+SELECT n FROM changed`
+
+// changedSQL is all of it but the answer.
 //
 // Each row is looked up by its key in the order given, which is the order of
 // the ids, and changed where it was found: the plan can be no other, whatever
@@ -22,7 +26,7 @@ import (
 //
 // The owner is compared by IS NOT DISTINCT FROM, since = would lure the
 // planner to the index by owner.
-const commitSQL = `
+const changedSQL = `
 WITH changed AS (
     UPDATE {schema}.workflow AS w
     SET    revision   = w.revision + 1,
@@ -68,12 +72,12 @@ WITH changed AS (
     RETURNING t.n, w.id, w.revision
 ), recorded AS (
     INSERT INTO {schema}.step
-          (bucket, workflow_id, step, grp, status, attempt, input, output, error, took_us, revision, ended_at)
-    SELECT $1, c.id, s.step, s.grp, s.status, s.attempt, s.input, s.output, nullif(s.error, ''), s.took_us,
+          (bucket, workflow_id, step, grp, item, status, attempt, input, output, error, took_us, revision, ended_at)
+    SELECT $1, c.id, s.step, s.grp, s.item, s.status, s.attempt, s.input, s.output, nullif(s.error, ''), s.took_us,
            c.revision, statement_timestamp()
-    FROM   unnest($21::bigint[], $22::text[], $23::int[], $24::text[], $25::int[],
-                  $26::bytea[], $27::bytea[], $28::text[], $29::bigint[])
-           AS s(n, step, grp, status, attempt, input, output, error, took_us)
+    FROM   unnest($21::bigint[], $22::text[], $23::int[], $24::int[], $25::text[], $26::int[],
+                  $27::bytea[], $28::bytea[], $29::text[], $30::bigint[])
+           AS s(n, step, grp, item, status, attempt, input, output, error, took_us)
            JOIN changed AS c ON c.n = s.n
 ), taken AS (
     UPDATE {schema}.inbox AS i
@@ -81,7 +85,7 @@ WITH changed AS (
            consumed_at = CASE WHEN m.consumed THEN statement_timestamp() END,
            answer      = CASE WHEN m.consumed THEN nullif(m.answer, '') END
     FROM  (SELECT m.consumed, m.answer, f.place
-           FROM   unnest($30::bigint[], $31::text[], $32::bool[], $33::text[]) AS m(n, message_id, consumed, answer)
+           FROM   unnest($31::bigint[], $32::text[], $33::bool[], $34::text[]) AS m(n, message_id, consumed, answer)
                   JOIN changed AS c ON c.n = m.n
                   CROSS JOIN LATERAL (
                       SELECT f.ctid AS place
@@ -92,8 +96,7 @@ WITH changed AS (
            OFFSET 0
           ) AS m
     WHERE  i.ctid = m.place AND i.consumed_at IS NULL
-)
-SELECT n FROM changed`
+)`
 
 // Commit writes transitions in one round trip and one transaction. A row that
 // somebody else keeps locked for a second makes it store.ErrBusy.
@@ -122,9 +125,13 @@ func (s *Store) Commit(ctx context.Context, w store.WorkerID, ts []store.Transit
 func (s *Store) commitStatement(
 	w store.WorkerID, ts []store.Transition, g group, verdicts []store.Verdict,
 ) statement {
+	sql, args := s.sql.commit, commitArgs(w, ts, g)
+	if more := spreadOf(ts, g, int(s.deal.Load())); !more.empty() {
+		sql, args = s.sql.spread, append(args, more.args()...)
+	}
 	return statement{
-		sql:  s.sql.commit,
-		args: commitArgs(w, ts, g),
+		sql:  sql,
+		args: args,
 		read: func(rows pgx.Rows) error {
 			var n int64
 			if err := rows.Scan(&n); err != nil {
@@ -155,7 +162,7 @@ func commitArgs(w store.WorkerID, ts []store.Transition, g group) []any {
 		}
 		mail.add(k+1, t)
 	}
-	args := make([]any, 0, 33)
+	args := make([]any, 0, 34)
 	args = append(args, g.bucket, uuid(w), ids, revisions, releases)
 	args = append(args, p.args()...)
 	args = append(args, steps.args()...)

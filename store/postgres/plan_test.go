@@ -34,6 +34,10 @@ var planCases = []planCase{
 		byKey, byPlace, `Tid Scan on inbox`,
 		`Index Scan using inbox_pkey on inbox \w+.*\n\s+Index Cond: \(\(bucket = \$1\) AND \(workflow_id = .* AND \(message_id = `,
 	}, ""},
+	{"spread", func(t texts) string { return t.spread }, []string{
+		byKey, byPlace,
+		`Index Scan using workflow_pkey on workflow \w+.*\n\s+Index Cond: \(\(bucket = m\w*\.bucket\) AND \(id = m\w*\.workflow_id\)\)`,
+	}, ""},
 	{"fence", func(t texts) string { return t.fence }, []string{`Index Scan using workflow_pkey on workflow \w+.*\n\s+Index Cond: \(\(bucket = \$1\) AND \(id = \$2\)\)`}, ""},
 	{"claim", func(t texts) string { return t.claim }, []string{ready, byKey, byPlace}, open},
 	{"ready", func(t texts) string { return t.ready }, []string{ready, byKey}, open},
@@ -47,7 +51,12 @@ var planCases = []planCase{
 	{"release", func(t texts) string { return t.release }, []string{byKey, byPlace}, ""},
 	{"send", func(t texts) string { return t.send }, []string{byKey}, ""},
 	{"ended", func(t texts) string { return t.ended }, []string{byKey}, ""},
-	{"history", func(t texts) string { return t.history }, []string{`step_pkey`}, ""},
+	{"history", func(t texts) string { return t.history }, []string{
+		`step_pkey.*\n\s+Index Cond: \(\(bucket = \$1\) AND \(workflow_id >= \$2\) AND \(workflow_id < \$3\)\)`,
+	}, ""},
+	{"branches", func(t texts) string { return t.branches }, []string{
+		`workflow_pkey on workflow \w+.*\n\s+Index Cond: \(\(bucket = \$1\) AND \(id > \$2\) AND \(id < \$6\)\)`,
+	}, ""},
 }
 
 // TestGenericPlans shows that each statement finds its rows by an index,

@@ -37,16 +37,19 @@ const endedColumns = `
        coalesce(w.status, ''), coalesce(w.state, ''), coalesce(w.revision, 0), w.owner, w.wake_at,
        coalesce(w.awaits, ''), coalesce(w.step, ''), coalesce(w.grp, 0), coalesce(w.attempt, 0),
        coalesce(w.failures, 0), coalesce(w.crashes, 0), coalesce(w.error, ''), coalesce(w.pivoted, false),
-       w.input_hash, w.cursor, w.data,
+       coalesce(w.parent, ''), w.input_hash, w.cursor, w.data,
        coalesce(w.created_at, 'epoch'), coalesce(w.updated_at, 'epoch'), w.ended_at`
 
-// historySQL reads the recorded steps of one workflow.
+// historySQL reads the recorded steps of one workflow and its branches. A row's
+// own records keep the order of its revisions whatever the clock has done: each
+// counts as completed no earlier than the ones before it.
 const historySQL = `
-SELECT s.step, s.grp, s.status, s.attempt, s.input, s.output, coalesce(s.error, ''),
+SELECT s.workflow_id, s.step, s.grp, s.item, s.status, s.attempt, s.input, s.output, coalesce(s.error, ''),
        s.took_us, s.revision, s.ended_at
 FROM   {schema}.step AS s
-WHERE  s.bucket = $1 AND s.workflow_id = $2
-ORDER  BY s.revision, s.ended_at, s.step, s.grp`
+WHERE  s.bucket = $1 AND s.workflow_id >= $2 AND s.workflow_id < $3
+ORDER  BY max(s.ended_at) OVER (PARTITION BY s.workflow_id ORDER BY s.revision),
+          s.workflow_id, s.revision, s.step, s.grp, s.item`
 
 // inboxSQL reads the messages of one workflow that are not consumed.
 const inboxSQL = `
@@ -55,11 +58,23 @@ FROM   {schema}.inbox AS i
 WHERE  i.bucket = $1 AND i.fresh = ANY ('{t,f}') AND i.workflow_id = $2 AND i.consumed_at IS NULL
 ORDER  BY i.sent_at, i.message_id`
 
-// listSQL reads a page of one bucket's workflows, without their data.
+// listSQL reads a page of one bucket's workflows, without their data and
+// without branches.
 const listSQL = `
 SELECT ` + listColumns + `
 FROM   {schema}.workflow AS w
-WHERE  w.bucket = $1 AND w.id > $2
+WHERE  w.bucket = $1 AND w.id > $2 AND strpos(w.id, chr(31)) = 0
+AND   ($3 = '' OR w.definition = $3)
+AND   (cardinality($4::text[]) = 0 OR w.status = ANY ($4))
+ORDER  BY w.id
+LIMIT  $5`
+
+// branchesSQL reads a page of the branches of one root, without their data: of
+// the ids up to $6.
+const branchesSQL = `
+SELECT ` + listColumns + `
+FROM   {schema}.workflow AS w
+WHERE  w.bucket = $1 AND w.id > $2 AND w.id < $6
 AND   ($3 = '' OR w.definition = $3)
 AND   (cardinality($4::text[]) = 0 OR w.status = ANY ($4))
 ORDER  BY w.id
@@ -70,7 +85,7 @@ const listColumns = `
        w.id, w.definition, w.version, w.status, w.state, w.revision, w.owner, w.wake_at,
        coalesce(w.awaits, ''), coalesce(w.step, ''), coalesce(w.grp, 0), coalesce(w.attempt, 0),
        coalesce(w.failures, 0), coalesce(w.crashes, 0), coalesce(w.error, ''), w.pivoted,
-       w.input_hash, w.cursor, NULL::bytea, w.created_at, w.updated_at, w.ended_at`
+       coalesce(w.parent, ''), w.input_hash, w.cursor, NULL::bytea, w.created_at, w.updated_at, w.ended_at`
 
 // defaultPage is the size of a page where the query names none.
 const defaultPage = 100
@@ -121,21 +136,25 @@ func (s *Store) Ended(ctx context.Context, ids []string) (ended []store.Workflow
 	return ended, missing, nil
 }
 
-// History returns the recorded steps of a workflow in the order of their
-// completion.
+// History returns the recorded steps of a workflow and its branches in the
+// order of their completion.
 func (s *Store) History(ctx context.Context, id string) ([]store.StepRecord, error) {
 	var steps []store.StepRecord
 	err := s.lookAt(ctx, naming("read history of", 1, id), []string{id}, func(bucket int16, _ []string) statement {
-		return statement{sql: s.sql.history, args: []any{bucket, id}, read: scan(&steps, scanStep)}
+		return statement{sql: s.sql.history, args: []any{bucket, id, store.FamilyEnd(id)}, read: scan(&steps, scanStep)}
 	})
 	return steps, err
 }
 
 // scanStep reads the columns of historySQL.
 func scanStep(rows pgx.Rows, r *store.StepRecord) error {
-	var tookUS int64
-	err := rows.Scan(&r.Step, &r.Group, &r.Status, &r.Attempt, &r.Input, &r.Output, &r.Error,
+	var (
+		id     string
+		tookUS int64
+	)
+	err := rows.Scan(&id, &r.Step, &r.Group, &r.Item, &r.Status, &r.Attempt, &r.Input, &r.Output, &r.Error,
 		&tookUS, &r.Revision, &r.EndedAt)
+	r.Branch = store.BranchOf(id)
 	r.Took, r.EndedAt = time.Duration(tookUS)*time.Microsecond, r.EndedAt.UTC()
 	return err
 }
@@ -162,6 +181,17 @@ func (s *Store) List(ctx context.Context, q store.Query) ([]store.Workflow, erro
 		statuses[i] = string(status)
 	}
 	var found []store.Workflow
+	if root := q.BranchesOf; root != "" {
+		err := s.lookAt(ctx, naming("list branches of", 1, root), []string{root}, func(bucket int16, _ []string) statement {
+			after := max(q.After, root) // the root itself is none
+			return statement{
+				sql:  s.sql.branches,
+				args: []any{bucket, after, q.Definition, statuses, limit, store.FamilyEnd(root)},
+				read: scan(&found, scanWorkflow),
+			}
+		})
+		return found, err
+	}
 	err := s.lookInBuckets(ctx, "list workflows", func(bucket int16) statement {
 		return statement{
 			sql:  s.sql.list,

@@ -15,11 +15,11 @@ import (
 // order given, and returns which.
 const startSQL = `
 INSERT INTO {schema}.workflow AS w
-      (bucket, id, definition, version, input_hash, owner, revision,
+      (bucket, id, definition, version, input_hash, owner, parent, revision,
        status, state, step, grp, attempt, failures, crashes,
        awaits, wake_at, data, cursor, error, pivoted,
        created_at, updated_at, ended_at)
-SELECT $1, t.id, t.definition, t.version, t.input_hash, CASE WHEN t.ended THEN NULL ELSE t.owner END, 1,
+SELECT $1, t.id, t.definition, t.version, t.input_hash, CASE WHEN t.ended THEN NULL ELSE t.owner END, nullif(t.parent, ''), 1,
        t.status, t.state, nullif(t.step, ''),
        CASE WHEN t.step <> '' THEN t.grp END,
        CASE WHEN t.step <> '' THEN t.attempt END,
@@ -31,11 +31,11 @@ SELECT $1, t.id, t.definition, t.version, t.input_hash, CASE WHEN t.ended THEN N
        coalesce(t.data, ''), t.cursor, nullif(t.error, ''), t.pivoted,
        statement_timestamp(), statement_timestamp(),
        CASE WHEN t.ended THEN statement_timestamp() END
-FROM   unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::uuid[],
-              $7::text[], $8::text[], $9::text[], $10::int[], $11::int[], $12::int[], $13::int[],
-              $14::text[], $15::int[], $16::bigint[], $17::bytea[], $18::bytea[], $19::text[],
-              $20::bool[], $21::bool[])
-       AS t(id, definition, version, input_hash, owner,
+FROM   unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::uuid[], $7::text[],
+              $8::text[], $9::text[], $10::text[], $11::int[], $12::int[], $13::int[], $14::int[],
+              $15::text[], $16::int[], $17::bigint[], $18::bytea[], $19::bytea[], $20::text[],
+              $21::bool[], $22::bool[])
+       AS t(id, definition, version, input_hash, owner, parent,
             status, state, step, grp, attempt, failures, crashes,
             awaits, wakes, wake_us, data, cursor, error,
             pivoted, ended)
@@ -188,14 +188,14 @@ func startArgs(bucket int16, news []store.New) []any {
 	n := len(news)
 	p := newPlaces(n)
 	ids, names, versions := make([]string, n), make([]string, n), make([]int32, n)
-	hashes, owners := make([][]byte, n), make([]pgtype.UUID, n)
+	hashes, owners, parents := make([][]byte, n), make([]pgtype.UUID, n), make([]string, n)
 	for i := range news {
 		ids[i] = news[i].ID
 		names[i], versions[i] = news[i].Definition.Name, int32(news[i].Definition.Version)
-		hashes[i], owners[i] = news[i].InputHash[:], uuid(news[i].Owner)
+		hashes[i], owners[i], parents[i] = news[i].InputHash[:], uuid(news[i].Owner), news[i].Parent
 		p.set(i, &news[i].Place)
 	}
-	return append([]any{bucket, ids, names, versions, hashes, owners}, p.args()...)
+	return append([]any{bucket, ids, names, versions, hashes, owners, parents}, p.args()...)
 }
 
 // StartTx starts one workflow inside the caller's transaction, which may be of

@@ -164,13 +164,14 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 // texts are the statements with the schema's name in place, formatted once.
 type texts struct {
 	start, existing                  string
-	commit, fence                    string
+	commit, spread, fence            string
 	claim, ready, mail, load, owned  string
 	join, renew, leave, giveBack     string
 	bury, takeover, sweep, forget    string
 	readBack, release                string
 	send                             string
 	get, ended, history, inbox, list string
+	branches                         string
 	workers                          string
 	putDefinition, fingerprint       string
 	deal, info, applied              string
@@ -181,13 +182,14 @@ func textsFor(schema string) texts {
 	in := func(text string) string { return inSchema(text, schema) }
 	return texts{
 		start: in(startSQL), existing: in(existingSQL),
-		commit: in(commitSQL), fence: in(fenceSQL),
+		commit: in(commitSQL), spread: in(spreadSQL), fence: in(fenceSQL),
 		claim: in(claimSQL), ready: in(readySQL), mail: in(mailSQL), load: in(loadSQL), owned: in(ownedSQL),
 		join: in(joinSQL), renew: in(renewSQL), leave: in(leaveSQL), giveBack: in(giveBackSQL),
 		bury: in(burySQL), takeover: in(takeoverSQL), sweep: in(sweepSQL), forget: in(forgetSQL),
 		readBack: in(readBackSQL), release: in(releaseSQL),
 		send: in(sendSQL),
 		get:  in(getSQL), ended: in(endedSQL), history: in(historySQL), inbox: in(inboxSQL), list: in(listSQL),
+		branches:      in(branchesSQL),
 		workers:       in(workersSQL),
 		putDefinition: in(putDefinitionSQL), fingerprint: in(fingerprintSQL),
 		deal: in(dealSQL), info: in(infoSQL), applied: in(appliedSQL),

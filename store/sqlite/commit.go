@@ -21,8 +21,8 @@ const updateWorkflow = `
 
 const insertStep = `
 	INSERT INTO step (
-		workflow_id, step, grp, status, attempt, input, output, error, took_us, revision, ended_at)
-	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)`
+		workflow_id, step, grp, item, status, attempt, input, output, error, took_us, revision, ended_at)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)`
 
 const consumeMessage = `
 	UPDATE inbox SET consumed_at = ?3, fresh = 0, answer = ?4
@@ -92,12 +92,15 @@ func (c *committer) apply(ctx context.Context, t *store.Transition) (store.Verdi
 			return store.Lost, err
 		}
 	}
-	return store.Applied, c.messages(ctx, t)
+	if err := c.messages(ctx, t); err != nil {
+		return store.Lost, err
+	}
+	return store.Applied, c.spread(ctx, t)
 }
 
 func (c *committer) record(ctx context.Context, t *store.Transition, r *store.StepRecord) error {
 	_, err := c.step.ExecContext(ctx,
-		t.ID, r.Step, r.Group, string(r.Status), r.Attempt, blob(r.Input), blob(r.Output), null(r.Error),
+		t.ID, r.Step, r.Group, r.Item, string(r.Status), r.Attempt, blob(r.Input), blob(r.Output), null(r.Error),
 		r.Took.Microseconds(), t.Revision+1, c.now)
 	if err != nil {
 		return fmt.Errorf("record step %q: %w", r.Step, err)
@@ -115,6 +118,35 @@ func (c *committer) messages(ctx context.Context, t *store.Transition) error {
 	for _, id := range t.Seen {
 		if _, err := c.tx.exec(ctx, seeMessage, t.ID, id); err != nil {
 			return fmt.Errorf("see message %q: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// sendInside is insertMessage for a message that comes with a transition: it is
+// dropped if its target has ended or is not there.
+const sendInside = `
+	INSERT INTO inbox (workflow_id, message_id, kind, name, payload, sent_at, fresh)
+	SELECT id, ?2, ?3, ?4, ?5, ?6, 1 FROM workflow
+	WHERE id = ?1 AND ended_at IS NULL
+	ON CONFLICT (workflow_id, message_id) DO NOTHING`
+
+// spread writes what t starts and sends.
+func (c *committer) spread(ctx context.Context, t *store.Transition) error {
+	for _, n := range t.Starts {
+		n.Owner = store.WorkerID{}
+		if _, err := c.tx.exec(ctx, insertWorkflow, startArgs(n, c.now)...); err != nil {
+			return fmt.Errorf("start %q: %w", n.ID, err)
+		}
+	}
+	for _, m := range t.Sends {
+		payload := m.Payload
+		if payload == nil {
+			payload = []byte{}
+		}
+		_, err := c.tx.exec(ctx, sendInside, m.WorkflowID, m.ID, string(m.Kind), m.Name, payload, c.now)
+		if err != nil {
+			return fmt.Errorf("send message %q to %q: %w", m.ID, m.WorkflowID, err)
 		}
 	}
 	return nil

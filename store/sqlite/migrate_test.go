@@ -133,7 +133,7 @@ func TestPlans(t *testing.T) {
 		ownedBy:            "workflow_owner (owner=?)",
 		giveBackAll:        "workflow_owner (owner=?)",
 		orphans:            "workflow_owner",
-		selectSteps:        "sqlite_autoindex_step_1 (workflow_id=?)",
+		selectSteps:        "sqlite_autoindex_step_1 (workflow_id>? AND workflow_id<?)",
 		renewWorker:        "sqlite_autoindex_worker_1 (id=?)",
 		listWorkflows:      "sqlite_autoindex_workflow_1 (id>?)",
 	} {

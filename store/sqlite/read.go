@@ -112,17 +112,20 @@ func jsonOf[T ~string](list []T) string {
 	return string(b)
 }
 
+// selectSteps reads the recorded steps of a workflow and its branches. A row's
+// own records keep the order of its revisions whatever the clock has done: each
+// counts as completed no earlier than the ones before it.
 const selectSteps = `
-	SELECT step, grp, status, attempt, input, output, error, took_us, revision, ended_at
+	SELECT workflow_id, step, grp, item, status, attempt, input, output, error, took_us, revision, ended_at
 	FROM step
-	WHERE workflow_id = ?1
-	ORDER BY revision, rowid`
+	WHERE workflow_id >= ?1 AND workflow_id < ?2
+	ORDER BY max(ended_at) OVER (PARTITION BY workflow_id ORDER BY revision), workflow_id, revision, rowid`
 
-// History returns the recorded steps of a workflow in the order of their
-// completion.
+// History returns the recorded steps of a workflow and its branches in the
+// order of their completion.
 func (s *Store) History(ctx context.Context, id string) (steps []store.StepRecord, err error) {
 	err = s.read(ctx, fmt.Sprintf("read the history of %q", id), func(query querier) error {
-		steps, err = collectRows(ctx, query, scanStep, selectSteps, id)
+		steps, err = collectRows(ctx, query, scanStep, selectSteps, id, store.FamilyEnd(id))
 		return err
 	})
 	return steps, err
@@ -130,10 +133,12 @@ func (s *Store) History(ctx context.Context, id string) (steps []store.StepRecor
 
 func scanStep(scan func(...any) error) (r store.StepRecord, err error) {
 	var (
+		id          string
 		reason      sql.NullString
 		took, ended int64
 	)
-	err = scan(&r.Step, &r.Group, &r.Status, &r.Attempt, &r.Input, &r.Output, &reason, &took, &r.Revision, &ended)
+	err = scan(&id, &r.Step, &r.Group, &r.Item, &r.Status, &r.Attempt, &r.Input, &r.Output, &reason, &took, &r.Revision, &ended)
+	r.Branch = store.BranchOf(id)
 	r.Error, r.Took, r.EndedAt = reason.String, time.Duration(took)*time.Microsecond, timeOf(ended)
 	return r, err
 }
@@ -150,7 +155,15 @@ func (s *Store) Inbox(ctx context.Context, id string) (ms []store.Message, err e
 
 const listWorkflows = `
 	SELECT ` + workflowColumns + ` FROM workflow
-	WHERE id > ?1
+	WHERE id > ?1 AND instr(id, char(31)) = 0
+		AND (?2 = '' OR definition = ?2)
+		AND (?3 = '[]' OR status IN (SELECT value FROM json_each(?3)))
+	ORDER BY id
+	LIMIT ?4`
+
+const listBranches = `
+	SELECT ` + workflowColumns + ` FROM workflow
+	WHERE id > ?1 AND id < ?5
 		AND (?2 = '' OR definition = ?2)
 		AND (?3 = '[]' OR status IN (SELECT value FROM json_each(?3)))
 	ORDER BY id
@@ -161,8 +174,13 @@ func (s *Store) List(ctx context.Context, q store.Query) (ws []store.Workflow, e
 	if q.Limit <= 0 {
 		q.Limit = 100
 	}
+	text, args := listWorkflows, []any{q.After, q.Definition, jsonOf(q.Statuses), q.Limit}
+	if root := q.BranchesOf; root != "" {
+		text, args[0] = listBranches, max(q.After, root) // the root itself is none
+		args = append(args, store.FamilyEnd(root))
+	}
 	err = s.read(ctx, "list workflows", func(query querier) error {
-		ws, err = collectRows(ctx, query, scanListed, listWorkflows, q.After, q.Definition, jsonOf(q.Statuses), q.Limit)
+		ws, err = collectRows(ctx, query, scanListed, text, args...)
 		return err
 	})
 	return ws, err

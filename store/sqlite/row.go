@@ -51,27 +51,27 @@ func timeOrZero(us sql.NullInt64) time.Time {
 // workflowColumns are what scanWorkflow reads, in its order.
 const workflowColumns = `id, definition, version, status, state, revision, owner, wake_at,
 	awaits, step, grp, attempt, failures, crashes, error, pivoted,
-	input_hash, cursor, created_at, updated_at, ended_at`
+	parent, input_hash, cursor, created_at, updated_at, ended_at`
 
 // scanWorkflow reads workflowColumns and whatever more is asked for.
 func scanWorkflow(scan func(...any) error, more ...any) (w store.Workflow, err error) {
 	var (
 		own, hash                       []byte
 		wake, ended                     sql.NullInt64
-		awaits, step, reason            sql.NullString
+		awaits, step, reason, parent    sql.NullString
 		group, attempt, failures, crash sql.NullInt64
 		created, updated                int64
 	)
 	dest := []any{
 		&w.ID, &w.Definition.Name, &w.Definition.Version, &w.Status, &w.State, &w.Revision, &own, &wake,
 		&awaits, &step, &group, &attempt, &failures, &crash, &reason, &w.Pivoted,
-		&hash, &w.Cursor, &created, &updated, &ended,
+		&parent, &hash, &w.Cursor, &created, &updated, &ended,
 	}
 	if err := scan(append(dest, more...)...); err != nil {
 		return store.Workflow{}, err
 	}
 	w.Owner, w.WakeAt = workerID(own), timeOrZero(wake)
-	w.Awaits, w.Error = awaits.String, reason.String
+	w.Awaits, w.Error, w.Parent = awaits.String, reason.String, parent.String
 	w.Mark = store.Mark{
 		Step:     step.String,
 		Group:    int(group.Int64),

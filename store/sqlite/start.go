@@ -14,10 +14,10 @@ const insertWorkflow = `
 	INSERT INTO workflow (
 		id, definition, version, status, state, revision, owner, wake_at,
 		awaits, step, grp, attempt, failures, crashes, error, pivoted,
-		input_hash, cursor, data, created_at, updated_at, ended_at)
+		input_hash, cursor, data, created_at, updated_at, ended_at, parent)
 	VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7,
 		?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
-		?16, ?17, ?18, ?19, ?19, ?20)
+		?16, ?17, ?18, ?19, ?19, ?20, ?21)
 	ON CONFLICT (id) DO NOTHING`
 
 const selectStarted = `
@@ -98,7 +98,7 @@ func startArgs(n store.New, now int64) []any {
 	return []any{
 		n.ID, n.Definition.Name, n.Definition.Version, string(n.Status), n.State, row.owner, row.wakeAt,
 		null(n.Awaits), row.mark[0], row.mark[1], row.mark[2], row.mark[3], row.mark[4], null(n.Error), n.Pivoted,
-		n.InputHash[:], blob(n.Cursor), data, now, row.endedAt,
+		n.InputHash[:], blob(n.Cursor), data, now, row.endedAt, null(n.Parent),
 	}
 }
 

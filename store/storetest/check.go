@@ -18,9 +18,9 @@ import (
 //     that has not ended has no end time
 //   - a workflow that is ready or undoing and that nobody owns has a wake time
 //   - a mark is complete or not there
-//   - recorded steps are unique by step and group, and were recorded in
+//   - recorded steps are unique by step, group and item, and were recorded in
 //     transitions that have happened: their revisions are from 2 to the
-//     workflow's own
+//     row's own
 //   - a list, a single read and the owner's list agree
 func Check(t testing.TB, st store.Store) {
 	t.Helper()
@@ -33,7 +33,7 @@ func Check(t testing.TB, st store.Store) {
 		}
 		steps, err := st.History(ctx, w.ID)
 		require.NoError(t, err)
-		for _, fault := range stepFaults(w, steps) {
+		for _, fault := range stepFaults(w, ownSteps(w, steps)) {
 			t.Errorf("workflow %q: %s", w.ID, fault)
 		}
 		if !w.Owner.IsZero() {
@@ -49,18 +49,29 @@ func Check(t testing.TB, st store.Store) {
 	}
 }
 
-// all reads every workflow, page by page.
+// all reads every workflow and every branch.
 func all(ctx context.Context, t testing.TB, st store.Store) []store.Workflow {
 	t.Helper()
+	roots := pages(ctx, t, st, store.Query{})
+	rows := roots
+	for _, w := range roots {
+		rows = append(rows, pages(ctx, t, st, store.Query{BranchesOf: w.ID})...)
+	}
+	return rows
+}
+
+// pages reads all that q selects, page by page.
+func pages(ctx context.Context, t testing.TB, st store.Store, q store.Query) []store.Workflow {
+	t.Helper()
 	var ws []store.Workflow
-	for after := ""; ; {
-		page, err := st.List(ctx, store.Query{After: after, Limit: 100})
+	for q.Limit = 100; ; {
+		page, err := st.List(ctx, q)
 		require.NoError(t, err)
 		ws = append(ws, page...)
 		if len(page) < 100 {
 			return ws
 		}
-		after = page[len(page)-1].ID
+		q.After = page[len(page)-1].ID
 	}
 }
 
@@ -85,15 +96,25 @@ func rowFaults(w store.Workflow) (faults []string) {
 	return faults
 }
 
+// ownSteps leaves out what the branches of w have recorded.
+func ownSteps(w store.Workflow, steps []store.StepRecord) (own []store.StepRecord) {
+	for _, r := range steps {
+		if r.Branch == store.BranchOf(w.ID) {
+			own = append(own, r)
+		}
+	}
+	return own
+}
+
 func stepFaults(w store.Workflow, steps []store.StepRecord) (faults []string) {
 	type key struct {
-		step  string
-		group int
+		step        string
+		group, item int
 	}
 	seen := make(map[key]bool)
 	last := int64(0)
 	for _, r := range steps {
-		k := key{r.Step, r.Group}
+		k := key{r.Step, r.Group, r.Item}
 		if seen[k] {
 			faults = append(faults, fmt.Sprintf("step %s/%d is recorded twice", r.Step, r.Group))
 		}

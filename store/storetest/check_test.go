@@ -20,7 +20,10 @@ type fake struct {
 	owned int
 }
 
-func (f fake) List(context.Context, store.Query) ([]store.Workflow, error) {
+func (f fake) List(_ context.Context, q store.Query) ([]store.Workflow, error) {
+	if q.BranchesOf != "" {
+		return nil, nil
+	}
 	return []store.Workflow{f.row}, nil
 }
 

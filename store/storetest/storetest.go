@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Wake", wakeTests},
 		{"CommitTx", commitTxTests},
 		{"Tx", txTests},
+		{"Branch", branchTests},
 		{"Claim", claimTests},
 		{"Message", messageTests},
 		{"Lease", leaseTests},

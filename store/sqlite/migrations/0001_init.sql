@@ -8,6 +8,7 @@ CREATE TABLE workflow (
     state      TEXT    NOT NULL,
     revision   INTEGER NOT NULL,
     owner      BLOB,
+    parent     TEXT,
     wake_at    INTEGER,
     awaits     TEXT,
     step       TEXT,
@@ -37,6 +38,7 @@ CREATE TABLE step (
     workflow_id TEXT    NOT NULL,
     step        TEXT    NOT NULL,
     grp         INTEGER NOT NULL,
+    item        INTEGER NOT NULL,
     status      TEXT    NOT NULL,
     attempt     INTEGER NOT NULL,
     input       BLOB,
@@ -45,7 +47,7 @@ CREATE TABLE step (
     took_us     INTEGER NOT NULL,
     revision    INTEGER NOT NULL,
     ended_at    INTEGER NOT NULL,
-    PRIMARY KEY (workflow_id, step, grp)
+    PRIMARY KEY (workflow_id, step, grp, item)
 );
 
 CREATE TABLE inbox (
