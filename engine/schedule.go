@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlhq/pawl/calendar"
+	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -100,8 +101,8 @@ var (
 
 // Schedule makes workers start a workflow with data at each slot of spec, from
 // now on, until the schedule is deleted. The workflow of a slot is named
-// <name>/<nominal time in UTC>; see [SlotID]. However many workers there are,
-// each slot starts at most one.
+// <name>/<nominal time in UTC>; its bodies learn the slot by [SlotOf]. However many
+// workers there are, each slot starts at most one.
 //
 // It may be repeated, as a program does at each of its starts: the same name with
 // the same spec and data changes nothing and returns false; with others it is an
@@ -200,9 +201,8 @@ func SlotID(schedule string, nominal time.Time) string {
 	return schedule + "/" + nominal.UTC().Format(time.RFC3339Nano)
 }
 
-// ParseSlotID tells of which schedule and slot a workflow is, by its id: for a
-// body that must know which day it works for. It reports false if the id is none
-// of [SlotID].
+// ParseSlotID tells of which schedule and slot a workflow is, by its id. It
+// reports false if the id is none of [SlotID].
 func ParseSlotID(id string) (schedule string, nominal time.Time, ok bool) {
 	at := strings.LastIndexByte(id, '/')
 	if at <= 0 {
@@ -213,6 +213,21 @@ func ParseSlotID(id string) (schedule string, nominal time.Time, ok bool) {
 		return "", time.Time{}, false
 	}
 	return id[:at], nominal.UTC(), true
+}
+
+// SlotOf tells a body, by its key, for which schedule and slot it works: a report
+// of a day must know the day, even if it comes late. It reports false if its
+// workflow was started by no schedule.
+func SlotOf(key step.Key) (schedule string, nominal time.Time, ok bool) {
+	id := key.String()
+	for range 2 { // the group, and the step's name
+		at := strings.LastIndexByte(id, '/')
+		if at < 0 {
+			return "", time.Time{}, false
+		}
+		id = id[:at]
+	}
+	return ParseSlotID(id)
 }
 
 // ScheduleInfo is a schedule as it stood when it was read. All times of slots are

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -258,6 +259,15 @@ func TestSlotID(t *testing.T) {
 		_, _, ok := ParseSlotID(id)
 		require.False(t, ok, id)
 	}
+	schedule, nominal, ok := SlotOf(step.NewKey("a/2025-06-01T00:00:00Z", "write", 2))
+	require.True(t, ok)
+	require.Equal(t, "a", schedule)
+	require.Equal(t, midnight, nominal)
+	_, _, ok = SlotOf(step.NewKey("order-42", "write", 2))
+	require.False(t, ok)
+	_, _, ok = SlotOf(step.Key{})
+	require.False(t, ok)
+
 	long := SlotID(strings.Repeat("x", MaxScheduleNameBytes), midnight.Add(time.Microsecond))
 	require.NoError(t, CheckID(long))
 }
