@@ -76,6 +76,14 @@ func TestSlots(t *testing.T) {
 			Spec{Cron: "15 2 * * *", Zone: "Australia/Lord_Howe"}, "2025-10-04T00:00:00Z",
 			[]string{"2025-10-04T15:30:00Z", "2025-10-05T15:15:00Z"},
 		},
+		"St John's goes back over midnight, in order": {
+			Spec{Cron: "0,30 0,23 * * *", Zone: "America/St_Johns", Repeat: RepeatBoth}, "2010-11-07T01:00:00Z",
+			[]string{"2010-11-07T01:30:00Z", "2010-11-07T02:00:00Z", "2010-11-07T02:30:00Z", "2010-11-07T03:00:00Z", "2010-11-07T03:30:00Z", "2010-11-07T04:00:00Z"},
+		},
+		"St John's goes back to the day before": {
+			Spec{Cron: "30 23 * * *", Zone: "America/St_Johns", Repeat: RepeatSecond}, "2010-11-07T02:30:30Z",
+			[]string{"2010-11-07T03:00:00Z", "2010-11-08T03:00:00Z"},
+		},
 		"Samoa skips a whole day": {
 			Spec{Cron: "0 12 * * *", Zone: "Pacific/Apia"}, "2011-12-29T22:30:00Z",
 			[]string{"2011-12-30T10:00:00Z", "2011-12-30T22:00:00Z"},
