@@ -139,6 +139,42 @@ CREATE TABLE pawl.definition (
 	CONSTRAINT definition_pkey PRIMARY KEY (name, version)
 );
 
+-- What starts workflows by the clock. spec is the engine's, running is a JSON
+-- array of ids.
+CREATE TABLE pawl.schedule (
+	name       text        COLLATE "C" NOT NULL,
+	definition text        COLLATE "C" NOT NULL,
+	zone       text        COLLATE "C" NOT NULL,
+	spec       bytea       NOT NULL,
+	data       bytea       NOT NULL,
+	revision   bigint      NOT NULL,
+	next_at    timestamptz,
+	due_at     timestamptz,
+	queued_at  timestamptz,
+	running    text        COLLATE "C" NOT NULL,
+	paused_at  timestamptz,
+	note       text        COLLATE "C",
+	error      text        COLLATE "C",
+	created_at timestamptz NOT NULL,
+	updated_at timestamptz NOT NULL,
+	CONSTRAINT schedule_pkey PRIMARY KEY (name)
+) WITH (fillfactor = 50);
+
+CREATE INDEX schedule_due ON pawl.schedule (due_at)
+	WHERE due_at IS NOT NULL;
+
+-- What became of each slot of a schedule: a slot has one row, and so one run.
+CREATE TABLE pawl.slot (
+	schedule    text        COLLATE "C" NOT NULL,
+	nominal     timestamptz NOT NULL,
+	status      text        COLLATE "C" NOT NULL,
+	origin      text        COLLATE "C" NOT NULL,
+	workflow_id text        COLLATE "C",
+	reason      text        COLLATE "C",
+	decided_at  timestamptz NOT NULL,
+	CONSTRAINT slot_pkey PRIMARY KEY (schedule, nominal)
+);
+
 -- One row: the oldest program that may use the schema, and into how many
 -- buckets its workflows are dealt.
 CREATE TABLE pawl.schema_info (

@@ -22,6 +22,9 @@ type (
 	// cmdSweep buries the dead and gives back what they owned: evSwept.
 	cmdSweep struct{}
 
+	// cmdSchedule decides about the schedules that are due: evScheduled.
+	cmdSchedule struct{}
+
 	// cmdOwned asks what the database says this worker owns: evOwned.
 	cmdOwned struct{}
 
@@ -86,6 +89,7 @@ func (cmdRenew) isCommand()     {}
 func (cmdClaim) isCommand()     {}
 func (cmdMail) isCommand()      {}
 func (cmdSweep) isCommand()     {}
+func (cmdSchedule) isCommand()  {}
 func (cmdOwned) isCommand()     {}
 func (cmdLoad) isCommand()      {}
 func (cmdStart) isCommand()     {}

@@ -26,6 +26,14 @@
 //   - When a worker dies, others go on with its workflows within one lease and
 //     one poll.
 //
+// # Schedules
+//
+// [Workflow.Schedule] makes workers start a workflow at each slot of a cron
+// expression or an interval. Every slot is a row in the schedule's ledger: fired,
+// skipped, missed, or queued until an earlier run ends. That row, the schedule's
+// next slot and the workflow are one transaction, a compare-and-swap on the
+// schedule's revision: any number of workers start one run a slot.
+//
 // # Situations and errors
 //
 //	the id belongs to another input or definition   ErrConflict (*ConflictError)
@@ -35,6 +43,8 @@
 //	a cancellation after the point of no return     ErrPastPivot
 //	an id, input or value that cannot be used       ErrBadID, ErrBadInput, ErrTooLarge
 //	a name that no registered definition has        ErrUnknownDefinition, ErrUnknownSignal
+//	a schedule that could not fire                  ErrBadSchedule
+//	a schedule's name that is not known, or taken   ErrScheduleNotFound, ErrScheduleExists
 //	a graph that changed without a new version      ErrGraphChanged
 //
 // In a body, context.Cause tells why its context ended: [ErrTimeout],
@@ -54,6 +64,7 @@
 //	reactor_work.go    which body runs when; suspects run alone
 //	reactor_commit.go  batches, verdicts, lost answers
 //	reactor_start.go   starts by this process
+//	reactor_schedule.go when to look at schedules; schedule_decide.go says what becomes of their slots
 //	reactor_drain.go   leaving in good order
 //
 // Why a stale worker cannot commit, and the rest of the argument, is in

@@ -58,6 +58,12 @@ type (
 		err      error
 	}
 
+	// evScheduled answers cmdSchedule.
+	evScheduled struct {
+		round scheduleRound
+		err   error
+	}
+
 	// evOwned answers cmdOwned.
 	evOwned struct {
 		id  store.WorkerID
@@ -123,6 +129,7 @@ func (evClaimed) isEvent()   {}
 func (evLoaded) isEvent()    {}
 func (evMail) isEvent()      {}
 func (evSwept) isEvent()     {}
+func (evScheduled) isEvent() {}
 func (evOwned) isEvent()     {}
 func (evStart) isEvent()     {}
 func (evStarted) isEvent()   {}

@@ -16,7 +16,7 @@ import (
 // their order alone, so that a run can be repeated.
 //
 // The methods live in one file a concern: lease, claim, work, commit, start,
-// drain.
+// schedule, drain.
 type reactor struct {
 	cfg reactorConfig
 	now time.Duration // since the shell began, by the monotonic clock
@@ -60,6 +60,10 @@ type reactor struct {
 	sweeping  bool
 	polling   bool            // a poll timer is set
 	strangers map[string]bool // owned by the database's word, but not held, at the last reconciliation
+
+	// Schedules.
+	scheduling  bool
+	scheduleSeq int // counts the timers for the next one that is due: the last one counts
 
 	drain drain
 }
@@ -156,6 +160,8 @@ func (r *reactor) handle(now time.Duration, ev event) {
 		r.mail(ev)
 	case evSwept:
 		r.swept(ev)
+	case evScheduled:
+		r.scheduled(ev)
 	case evOwned:
 		r.owned(ev)
 	case evStart:

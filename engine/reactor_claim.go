@@ -28,6 +28,7 @@ func (r *reactor) setPoll() {
 		r.claimNext = true
 		r.readMail()
 		r.sweep()
+		r.schedule()
 		r.after(r.cfg.poll, round)
 	}
 	r.after(r.cfg.poll, round)

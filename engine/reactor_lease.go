@@ -39,6 +39,7 @@ func (r *reactor) joined(ev evJoined) {
 	r.setRenewal()
 	r.setPoll()
 	r.sweep()
+	r.schedule()
 	r.log(false, "worker joined", "worker", r.me.String())
 }
 

@@ -45,6 +45,7 @@ func joinedRig(t *testing.T, tune ...func(*reactorConfig)) *rig {
 	require.Equal(t, []command{cmdJoin{}}, g.r.flush())
 	g.give(evJoined{id: self})
 	g.give(evSwept{})
+	g.give(evScheduled{round: scheduleRound{next: -1}})
 	g.give(evClaimed{id: self, limit: 10})
 	return g
 }

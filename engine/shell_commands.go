@@ -36,6 +36,11 @@ func (s *shell) carryOut(cmd command) {
 		})
 	case cmdSweep:
 		s.call(s.sweep)
+	case cmdSchedule:
+		s.call(func(ctx context.Context, _ store.WorkerID) event {
+			round, err := s.eng.runSchedules(ctx)
+			return evScheduled{round, err}
+		})
 	case cmdOwned:
 		s.call(func(ctx context.Context, me store.WorkerID) event {
 			pos, err := s.store.Owned(ctx, me)

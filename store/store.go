@@ -12,6 +12,7 @@ type Store interface {
 	Hot
 	Workers
 	Clients
+	Schedules
 	Schema
 
 	// TxType is the store's own transaction type, such as pgx.Tx. InTx bodies

@@ -24,13 +24,21 @@
 //	workerd workflow why ID                  say in one sentence why it is not moving
 //	workerd workflow signal ID NAME          send it a signal (--input, --message-id)
 //	workerd workflow cancel ID               ask for its rollback (--reason, --message-id)
+//	workerd schedule create DEFINITION NAME  start a workflow at each slot (--cron or --every, --zone, --input, …)
+//	workerd schedule list                    list schedules by name, with next and last slot (--limit, --after)
+//	workerd schedule show NAME               show a schedule, its next and its last slots (--slots, --payload)
+//	workerd schedule pause NAME              skip its slots until it is resumed (--reason)
+//	workerd schedule resume NAME             end its pause
+//	workerd schedule trigger NAME            start a workflow of it now
+//	workerd schedule backfill NAME           start those of past slots that have not fired (--from, --to)
+//	workerd schedule delete NAME             remove it and its ledger
 //	workerd worker list                      list the workers
 //	workerd version                          print the version
 //	workerd completion SHELL                 print a completion script
 //
 // Every command but run is a client: it reads and writes the database and runs
-// no step. A client does not create a SQLite file, except by migrate up and
-// workflow start: a mistyped path is an error, not an empty list.
+// no step. A client does not create a SQLite file, except by migrate up,
+// workflow start and schedule create: a mistyped path is an error, not an empty list.
 //
 // # Settings
 //
@@ -57,7 +65,7 @@
 //	0    done
 //	1    failed; with --wait also: the workflow ended other than COMPLETED, or is HELD
 //	2    refused as it stands: flags, arguments, ids, input, database URL, definition
-//	3    there is no such workflow
+//	3    there is no such workflow or schedule
 //	4    in conflict with what exists: another input or definition, expired, ended,
 //	     past the point of no return, a graph that changed without a new version
 //	5    timed out
@@ -107,6 +115,24 @@
 //	error, revision, ended_at
 //	input, output               with --payload
 //
+// A schedule (create, show, and list):
+//
+//	name, definition            text
+//	description                 in words, when its slots are
+//	cron, every_seconds, zone, gap, repeat
+//	overlap, catch_up, catch_up_limit, grace_seconds, jitter_seconds
+//	state                       active, paused, failing, or over: there are no more slots
+//	next                        the next five slots
+//	due_at                      when a worker looks at it
+//	last                        the latest row of its ledger, a slot
+//	queued_at, running          the slot that waits, and the workflows that may not have ended
+//	paused_at, note, error      since when and why it is paused; why it is failing
+//	revision, created_at, updated_at
+//	data                        with --payload; not in lists
+//
+// A slot: nominal_at, status (FIRED, SKIPPED, MISSED or QUEUED), origin (calendar,
+// trigger or backfill), workflow_id, reason, decided_at.
+//
 // A worker: id, host, pid, definitions (name, version), state (alive, expired
 // or dead), started_at, lease_ends_at, dead_at.
 //
@@ -119,6 +145,14 @@
 //	workflow why      id, why
 //	workflow signal   id, signal, accepted
 //	workflow cancel   id, accepted
+//	schedule create   created, schedule
+//	schedule list     schedules, next (the --after of the next page, or null)
+//	schedule show     schedule, slots
+//	schedule pause    name, paused
+//	schedule resume   name, resumed
+//	schedule trigger  name, workflow_id
+//	schedule backfill name, workflow_ids
+//	schedule delete   name, deleted
 //	worker list       workers
 //	migrate up        applied: version, name, applied_at
 //	migrate status    migrations: version, name, applied_at; pending (a number)
@@ -126,7 +160,7 @@
 //	run               name, version, store, schema, host, pid, concurrency, definitions,
 //	                  lease_seconds, poll_seconds, drain_timeout_seconds
 //
-// With -o jsonl each workflow, step, worker or migration of a list is a line;
+// With -o jsonl each workflow, step, schedule, worker or migration of a list is a line;
 // show --follow prints a line whenever the workflow has changed, with -o json
 // too.
 package daemon

@@ -12,6 +12,7 @@ const (
 	cobra      = "github.com/spf13/cobra"
 	testify    = "github.com/stretchr/testify"
 	sqlite     = "github.com/ncruces/go-sqlite3"
+	cron       = "github.com/robfig/cron/v3"
 	root       = "."
 	everything = "..."
 )
@@ -32,20 +33,21 @@ type Rules struct {
 }
 
 // Design returns pawl's own table: data flows one way, from steps to state
-// machines to the engine to the programs, and from the store's contract to its
-// two implementations and the engine.
+// machines to the engine to the programs, from the store's contract to its two
+// implementations and the engine, and from the calendar to the engine.
 func Design() Rules {
 	return Rules{
 		Module: "github.com/pawlhq/pawl",
 		Packages: map[string]Rule{
 			root:                      {},
 			"step":                    {},
+			"calendar":                {ThirdParty: []string{cron}},
 			"statemachine":            {Module: []string{"step"}},
 			"store":                   {},
 			"store/postgres":          {Module: []string{"store", root}, ThirdParty: []string{pgx}},
 			"store/sqlite":            {Module: []string{"store"}, ThirdParty: []string{sqlite}},
 			"store/storetest":         {Module: []string{"store"}, ThirdParty: []string{testify}},
-			"engine":                  {Module: []string{"statemachine", "step", "store"}, ThirdParty: []string{uuid}},
+			"engine":                  {Module: []string{"calendar", "statemachine", "step", "store"}, ThirdParty: []string{uuid}},
 			"engine/enginetest":       {Module: []string{"engine"}},
 			"engine/daemon":           {Module: []string{"engine", "store/postgres", "store/sqlite", "idempotency"}, ThirdParty: []string{cobra}},
 			"idempotency":             {Module: []string{"store"}},
@@ -57,7 +59,7 @@ func Design() Rules {
 		},
 		Tests: Rule{
 			Module: []string{
-				root, "step", "statemachine", "store", "engine",
+				root, "calendar", "step", "statemachine", "store", "engine",
 				"store/postgres", "store/sqlite", "store/storetest",
 				"engine/enginetest", "internal/pgtest", "examples/...",
 			},

@@ -175,6 +175,12 @@ type texts struct {
 	workers                          string
 	putDefinition, fingerprint       string
 	deal, info, applied              string
+
+	createSchedule, getSchedule, listSchedules  string
+	nextDue, dueSchedules                       string
+	changeSchedule, deleteSchedule              string
+	putSlot, takenSlot, lastSlots, slotsBetween string
+	deleteSlots                                 string
 }
 
 // textsFor puts the quoted name of a schema into every statement.
@@ -193,6 +199,12 @@ func textsFor(schema string) texts {
 		workers:       in(workersSQL),
 		putDefinition: in(putDefinitionSQL), fingerprint: in(fingerprintSQL),
 		deal: in(dealSQL), info: in(infoSQL), applied: in(appliedSQL),
+
+		createSchedule: in(createScheduleSQL), getSchedule: in(getScheduleSQL), listSchedules: in(listSchedulesSQL),
+		nextDue: in(nextDueSQL), dueSchedules: in(dueSchedulesSQL),
+		changeSchedule: in(changeScheduleSQL), deleteSchedule: in(deleteScheduleSQL),
+		putSlot: in(putSlotSQL), takenSlot: in(takenSlotSQL), lastSlots: in(lastSlotsSQL), slotsBetween: in(slotsBetweenSQL),
+		deleteSlots: in(deleteSlotsSQL),
 	}
 }
 

@@ -90,7 +90,7 @@ func isMissingTable(err error) bool {
 		return false
 	}
 	switch strings.TrimPrefix(table, "main.") {
-	case "workflow", "step", "inbox", "worker", "definition", "schema_migrations", "schema_info":
+	case "workflow", "step", "inbox", "worker", "definition", "schedule", "slot", "schema_migrations", "schema_info":
 		return true
 	}
 	return false

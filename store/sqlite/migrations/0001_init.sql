@@ -85,6 +85,40 @@ CREATE TABLE definition (
     PRIMARY KEY (name, version)
 );
 
+-- What starts workflows by the clock. spec is the engine's, running is a JSON
+-- array of ids.
+CREATE TABLE schedule (
+    name       TEXT    NOT NULL PRIMARY KEY,
+    definition TEXT    NOT NULL,
+    zone       TEXT    NOT NULL,
+    spec       BLOB    NOT NULL,
+    data       BLOB    NOT NULL,
+    revision   INTEGER NOT NULL,
+    next_at    INTEGER,
+    due_at     INTEGER,
+    queued_at  INTEGER,
+    running    TEXT    NOT NULL,
+    paused_at  INTEGER,
+    note       TEXT,
+    error      TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+);
+
+CREATE INDEX schedule_due ON schedule (due_at) WHERE due_at IS NOT NULL;
+
+-- What became of each slot of a schedule: a slot has one row, and so one run.
+CREATE TABLE slot (
+    schedule    TEXT    NOT NULL,
+    nominal     INTEGER NOT NULL,
+    status      TEXT    NOT NULL,
+    origin      TEXT    NOT NULL,
+    workflow_id TEXT,
+    reason      TEXT,
+    decided_at  INTEGER NOT NULL,
+    PRIMARY KEY (schedule, nominal)
+);
+
 -- min_binary is the lowest generation of a program that may use the schema.
 CREATE TABLE schema_info (
     only_row   INTEGER NOT NULL PRIMARY KEY CHECK (only_row = 1),
