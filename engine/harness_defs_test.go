@@ -41,7 +41,7 @@ var ballot = statemachine.Signal[string]{Name: "ballot"}
 // Policies.
 var (
 	quick = step.Policy{Attempts: 3, Backoff: step.Constant(20 * time.Millisecond), Timeout: 20 * time.Second}
-	brief = step.Policy{Attempts: 2, Backoff: step.Constant(10 * time.Millisecond), Timeout: 200 * time.Millisecond}
+	brief = step.Policy{Attempts: 2, Backoff: step.Constant(10 * time.Millisecond), Timeout: time.Second}
 	paced = step.Policy{Attempts: 3, Backoff: step.Constant(time.Second), Timeout: 20 * time.Second}
 	rare  = step.Policy{Attempts: 3, Backoff: step.Constant(time.Hour), Timeout: 20 * time.Second}
 )

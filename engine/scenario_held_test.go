@@ -115,7 +115,7 @@ func TestRollbackChosenByATransactionalStep(t *testing.T) {
 func TestClaimWhoseReplyIsLost(t *testing.T) {
 	eachStore(t, func(w *world) {
 		w.knows("single")
-		w.lease = 3 * time.Second // it compares with each renewal
+		w.lease = 5 * time.Second // it compares with each renewal
 		var lost atomic.Int32
 		n := w.worker(nodeOptions{wrap: spoils(func(f *faulty) {
 			f.claim = func(ctx context.Context, me store.WorkerID, defs []store.Def, limit int) ([]store.Claimed, error) {

@@ -24,7 +24,7 @@ import (
 func TestKilledInAStep(t *testing.T) {
 	eachStore(t, func(w *world) {
 		w.knows("saga")
-		w.lease = 2 * time.Second
+		w.lease = 4 * time.Second
 		ps := map[string]*process{}
 		for range 3 {
 			p := w.process(job{}).joined()
@@ -122,7 +122,7 @@ func TestPausedInATransaction(t *testing.T) {
 func TestWorkerFencesItself(t *testing.T) {
 	eachStore(t, func(w *world) {
 		w.knows("single")
-		w.lease = 3 * time.Second
+		w.lease = 5 * time.Second
 		var down atomic.Bool
 		var renewed atomic.Pointer[time.Time]
 		n := w.client(nodeOptions{wrap: spoils(func(f *faulty) {
@@ -317,7 +317,7 @@ func TestDrain(t *testing.T) {
 		for _, id := range []string{"ends", "cut", "deaf"} {
 			gates[id] = w.ledger.holds(id, "do-1")
 		}
-		p := w.process(job{Concurrency: 3, Drain: 2 * time.Second}).joined()
+		p := w.process(job{Concurrency: 3, Drain: 4 * time.Second}).joined()
 		c.start("saga", "ends", trip{Amount: 1})
 		c.start("saga", "cut", trip{Amount: 1})
 		c.start("stone-deaf", "deaf", trip{Amount: 1})

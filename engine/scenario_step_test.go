@@ -87,8 +87,8 @@ func TestExhaustedStepIsUndoneItself(t *testing.T) {
 		{"lost", "saga", []act{replyLost, replyLost, replyLost}, "EOF"},
 		{"panics", "saga", []act{tells("panic"), tells("panic"), tells("panic")}, "panic: told to panic"},
 		{"goexits", "saga", []act{tells("goexit"), tells("goexit"), tells("goexit")}, "runtime.Goexit"},
-		{"hangs", "brief", []act{hang, hang}, "attempt timed out after 200ms"},
-		{"deaf", "deaf", []act{hang, hang}, "attempt timed out after 200ms"},
+		{"hangs", "brief", []act{hang, hang}, "attempt timed out after 1s"},
+		{"deaf", "deaf", []act{hang, hang}, "attempt timed out after 1s"},
 	}
 	eachStore(t, func(w *world) {
 		w.knows("brief", "deaf", "saga")
@@ -286,7 +286,7 @@ func TestTransactionalStepThatIsDoneTooLate(t *testing.T) {
 func TestCallLongerThanTheLease(t *testing.T) {
 	eachStore(t, func(w *world) {
 		w.knows("single")
-		w.lease = 3 * time.Second
+		w.lease = 4 * time.Second
 		gate := w.ledger.holds("w", "work")
 		n := w.worker()
 		other := w.worker()
