@@ -170,6 +170,9 @@ func (r *reactor) applied(h *hold) {
 	if len(k.events) > 0 {
 		r.do(cmdTell{k.events})
 	}
+	if t.Status == store.Held {
+		r.log(true, "workflow is HELD and needs a person", "workflow", h.id, "state", t.State, "step", t.Mark.Step, "reason", t.Error)
+	}
 	if len(t.Starts)+len(t.Sends) > 0 {
 		r.claimNext = true
 		r.do(cmdHint{store.TopicReady})

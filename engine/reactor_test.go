@@ -149,6 +149,22 @@ func TestCommitsBatchWhileOneIsUnderWay(t *testing.T) {
 	require.EqualValues(t, 3, jobs(cmds)[0].rev)
 }
 
+// Nobody looks at a workflow that is HELD unless they are told.
+func TestHeldIsLogged(t *testing.T) {
+	t.Parallel()
+	g := joinedRig(t)
+	js := g.take("a")
+	out := done(js[0])
+	out.out.transition.Place = store.Place{Status: store.Held, State: "charging", Error: "refund failed 5 times"}
+	out.out.transition.Release = true
+	c := one[cmdCommit](t, g.give(out))
+	g.r.handle(g.now, committed(c, nil, store.Applied))
+	line := one[cmdLog](t, g.r.flush())
+	require.True(t, line.warn)
+	require.Contains(t, line.args, "a")
+	require.Contains(t, line.args, "refund failed 5 times")
+}
+
 func TestLostVerdictLetsGo(t *testing.T) {
 	t.Parallel()
 	g := joinedRig(t)
