@@ -53,13 +53,13 @@ const minLease = 100 * time.Millisecond
 func (c Config) check() error {
 	switch {
 	case c.Concurrency < 0:
-		return fmt.Errorf("Concurrency %d: it cannot be negative", c.Concurrency)
+		return fmt.Errorf("config: Concurrency %d: it cannot be negative", c.Concurrency)
 	case c.Lease != 0 && c.Lease < minLease:
-		return fmt.Errorf("Lease %v: at least %v", c.Lease, minLease)
+		return fmt.Errorf("config: Lease %v: at least %v", c.Lease, minLease)
 	case c.Poll < 0, c.DrainTimeout < 0, c.CutTimeout < 0:
-		return fmt.Errorf("Poll %v, DrainTimeout %v, CutTimeout %v: none can be negative", c.Poll, c.DrainTimeout, c.CutTimeout)
+		return fmt.Errorf("config: Poll %v, DrainTimeout %v, CutTimeout %v: none can be negative", c.Poll, c.DrainTimeout, c.CutTimeout)
 	case c.MaxPayload < 0 || c.MaxPayload > HardMaxPayload:
-		return fmt.Errorf("MaxPayload %d: 1 to %d", c.MaxPayload, HardMaxPayload)
+		return fmt.Errorf("config: MaxPayload %d: 1 to %d", c.MaxPayload, HardMaxPayload)
 	}
 	return nil
 }

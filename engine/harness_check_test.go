@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -189,6 +188,6 @@ func (w *world) tellAll() {
 	}
 	rows := w.ledger.all()
 	for _, r := range rows[:min(len(rows), 12)] {
-		w.Log(fmt.Sprintf("  ledger %s calls=%d effect=%d", r.key, r.calls, r.serial))
+		w.Logf("  ledger %s calls=%d effect=%d", r.key, r.calls, r.serial)
 	}
 }

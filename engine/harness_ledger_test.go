@@ -290,23 +290,3 @@ func (l *ledger) all() []row {
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
 	return rows
 }
-
-// await waits until ok, which is asked again whenever the ledger has changed.
-func (l *ledger) await(t testing.TB, ok func() bool) {
-	t.Helper()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	for {
-		l.mu.Lock()
-		changed := l.changed
-		l.mu.Unlock()
-		if ok() {
-			return
-		}
-		select {
-		case <-changed:
-		case <-late.C:
-			t.Fatal("the ledger never came to be as expected")
-		}
-	}
-}
