@@ -21,5 +21,7 @@ func Example() {
 	// pawl.inbox
 	// pawl.worker
 	// pawl.definition
+	// pawl.schedule
+	// pawl.slot
 	// pawl.schema_info
 }
