@@ -95,7 +95,7 @@ func benchSQLite(b *testing.B) benchStore {
 }
 
 func benchPostgres(b *testing.B) benchStore {
-	url := pgtest.URL(b)
+	url := pgtest.Start(b).URL() // as durable as by default
 	st, err := postgres.Open(b.Context(), url)
 	require.NoError(b, err)
 	b.Cleanup(func() { st.Close() })

@@ -104,7 +104,7 @@ func sharedURL() (server *url.URL, own bool, err error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.server == nil && shared.err == nil {
-		shared.server, shared.err = Launch()
+		shared.server, shared.err = Launch(Shared...)
 	}
 	if shared.err != nil {
 		return nil, false, shared.err

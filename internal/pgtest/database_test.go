@@ -65,7 +65,7 @@ func TestURLInParallel(t *testing.T) {
 	for range 8 {
 		t.Run("database", func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, "on", queryText(t, connect(t, URL(t)), "SHOW fsync"))
+			require.Equal(t, "on", queryText(t, connect(t, URL(t)), "SHOW synchronous_commit"))
 		})
 	}
 }

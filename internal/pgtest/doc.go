@@ -25,9 +25,9 @@
 // # How a throw-away server is set up
 //
 // It listens on a free port of 127.0.0.1, wants a random password, and keeps
-// everything in one temporary folder. It is as durable as PostgreSQL's
-// defaults make it (fsync and synchronous_commit on), so that tests about crashes
-// and measurements mean something. PostgreSQL refuses to run as root; for root
+// everything in one temporary folder. One of [Start] or [Launch] is as durable as
+// PostgreSQL's defaults make it, so that measurements mean something; the one
+// that many tests share does not wait for the disk (see [Shared]). PostgreSQL refuses to run as root; for root
 // it runs as the user postgres, or else nobody.
 //
 // # It never outlives the test process

@@ -80,6 +80,12 @@ func Start(t testing.TB, settings ...Setting) *Server {
 	return s
 }
 
+// Shared are the settings of the server that many tests share. It does not wait
+// for the disk: what it has committed survives the death of any process, its
+// own included, and only that of the machine could tell the difference. Servers
+// of [Start] and [Launch] are as durable as by default.
+var Shared = []Setting{{"fsync", "off"}, {"full_page_writes", "off"}}
+
 // Launch starts a server outside of a test. The caller must Close it.
 func Launch(settings ...Setting) (*Server, error) {
 	bin, err := findOnce()

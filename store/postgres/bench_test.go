@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/pawlhq/pawl/internal/pgtest"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -27,7 +28,9 @@ func BenchmarkCommit(b *testing.B) {
 
 func benchmarkCommit(b *testing.B, committers, size int) {
 	ctx := context.Background()
-	s := openNew(b, WithPool(committers))
+	s := openAt(b, pgtest.Start(b).URL(), WithPool(committers)) // as durable as by default
+	_, err := s.Migrate(context.Background())
+	require.NoError(b, err)
 	w := store.WorkerID{15: 1}
 	require.NoError(b, s.Join(ctx, store.Worker{ID: w}, time.Hour))
 	batches := make([][]store.Transition, committers)

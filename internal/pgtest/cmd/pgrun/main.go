@@ -37,7 +37,7 @@ func run(args []string) int {
 
 	environment := os.Environ()
 	if os.Getenv(pgtest.EnvURL) == "" {
-		server, err := pgtest.Launch()
+		server, err := pgtest.Launch(pgtest.Shared...)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "pgrun: start PostgreSQL:", err)
 			return exitNoServer
