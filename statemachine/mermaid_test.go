@@ -1,6 +1,7 @@
 package statemachine
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,14 @@ func TestMermaidShowsWhereFailureLeads(t *testing.T) {
     lost: lost (failed, also on failure)
     lost --> [*]
 `, d.Mermaid())
+}
+
+func TestMermaidWithoutOnFailure(t *testing.T) {
+	t.Parallel()
+	d := orderSaga()
+	whole := d.Mermaid()
+	d.OnFailure = ""
+	require.Equal(t, strings.ReplaceAll(whole, ", also on failure", ""), d.Mermaid())
 }
 
 // TestMermaidIdentifiers: Mermaid would not parse the names as they are.

@@ -31,11 +31,7 @@ func (t Task[S]) Then(s State) Node[S] {
 //
 // A step belongs to one state: use [step.Step.As] for a second one.
 func Do[S, In, Out any](st step.Step[In, Out], in func(S) In, out func(*S, Out)) Task[S] {
-	n := node{kind: doStep, step: st.Spec(), input: encodes(in)}
-	if out != nil {
-		n.merge = merges(out)
-	}
-	return Task[S]{n}
+	return Task[S]{node{kind: doStep, step: st.Spec(), input: encodes(in), merge: merges(out)}}
 }
 
 // All runs tasks at the same time, each in a branch of its own, and goes on once

@@ -23,6 +23,7 @@ func TestRestRoundTrip(t *testing.T) {
 		`{"end":"cancelled","cause":"refused"}`:                   {End: cancelled, Cause: Refused},
 		`{"end":"delivered"}`:                                     {End: delivered},
 		`{"from":"rolling back","why":"no"}`:                      {From: RollingBack, Why: "no"},
+		`{"why":"no"}`:                                            {Why: "no"},
 		`{"groups":{"charging":2,"shipping":1}}`:                  {Groups: map[State]int{shipping: 1, charging: 2}},
 		`{"end":"x","cause":"timed out","groups":{"charging":3}}`: {End: "x", Cause: TimedOut, Groups: map[State]int{charging: 3}},
 	} {

@@ -126,6 +126,9 @@ func TestAnUndoIsTriedAgain(t *testing.T) {
 		wants(t, p.take(e), undoes("refund-card", "charge-card", "4990", `"p"`))
 	}
 	wants(t, p.take(Interrupted{}), undoes("refund-card", "charge-card", "4990", `"p"`))
+	p.take(StepFailed{Error: "lost again", Pause: new(time.Duration)})
+	require.Equal(t, "undo refund-card failed 2 times: lost again", p.c.Reason)
+	p.c.Phase, p.c.From = RollingBack, 0 // a person lets it go on
 	cmds := p.take(StepDone{})
 	require.Equal(t, 3, cmds[0].(Record).Attempt)
 	require.Equal(t, "changed my mind", p.c.Reason, "not the failure that was got over")

@@ -28,9 +28,6 @@ func (c *checker) checkReached() {
 // reached, and choices lead to something else than themselves.
 func (c *checker) checkWayOut(s State) {
 	n := c.states[s]
-	if n.kind == 0 {
-		return // found by checkState
-	}
 	if len(n.edges) > 0 && !c.leadsOut(s) {
 		c.fault(s, "no end can be reached from it")
 	}

@@ -131,6 +131,7 @@ func TestValidate(t *testing.T) {
 		"two answers":     {charges(charge.Undo(refund).NoUndo("free")), []string{`charging: step "charge-card" has Undo and NoUndo: only one of them can hold`}},
 		"an undone Func":  {charges(step.Func("charge-card", fn[int, string]).Undo(refund)), []string{`charging: step "charge-card" is a Func, which has no effect to undo: make it a Call or an InTx`}},
 		"a Func as it is": {charges(step.Func("charge-card", fn[int, string])), nil},
+		"no names at all": {charges(charge.As("").Undo(refund.As(""))), []string{`charging: bad step name ""` + names, `charging: bad undo name ""` + names}},
 		"no body":         {charges(step.Call[int, string]("charge-card", nil).NoUndo("free")), []string{`charging: step "charge-card" has no body`}},
 		"an empty reason": {charges(charge.NoUndo("")), []string{`charging: step "charge-card" has a NoUndo without a reason`}},
 		"a blank reason":  {charges(charge.NoUndo(" \t")), []string{`charging: step "charge-card" has a NoUndo without a reason`}},
