@@ -225,8 +225,8 @@ func TestFullDisk(t *testing.T) {
 func TestTransactionsDoNotStarveTheLease(t *testing.T) {
 	eachStore(t, func(w *world) {
 		w.knows("single")
-		const many = 16
-		w.lease = 5 * time.Second
+		const many = 32
+		w.lease = 10 * time.Second
 		c, n := w.client(), w.client()
 		slow := step.InTx("move", func(ctx context.Context, _ store.Tx, _ int) (string, error) {
 			select {
