@@ -6,7 +6,9 @@ BIN           := $(CURDIR)/.bin
 LINT_VERSION  := v2.15.0
 LINT          := $(BIN)/golangci-lint-$(LINT_VERSION)
 PKG           ?= ./...
-PARALLEL      ?= 2
+# Packages at a time. Those with worker processes and leases load both cores of a
+# small machine by themselves.
+PARALLEL      ?= 1
 TEST_TIMEOUT  ?= 30m
 TESTFLAGS     ?=
 BENCH         ?= .
