@@ -29,6 +29,7 @@ help: ## list the targets
 
 .PHONY: test
 test: postgres compiler ## all tests with the race detector, on SQLite and PostgreSQL
+	@$(GO) build -race ./... # with all cores, unlike the tests
 	$(PGRUN) $(GO) test -race -p $(PARALLEL) -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PKG)
 
 .PHONY: test-quick
