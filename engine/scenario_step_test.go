@@ -149,7 +149,10 @@ func TestPanicFailsTheAttempt(t *testing.T) {
 func TestManyWorkflowsOnManyWorkers(t *testing.T) {
 	eachStore(t, func(w *world) {
 		w.knows("rare")
-		const many, workers = 200, 8
+		many, workers := 200, 8
+		if raced {
+			many = 40
+		}
 		url := w.url
 		if w.isPostgres() {
 			url = withParameter(url, "pool_max_conns", "2")
