@@ -24,7 +24,7 @@ func TestEachOverManyItems(t *testing.T) {
 		n.start("each", "w", trip{Amount: many})
 		final := n.ends("w", store.Completed)
 		require.Len(w, final.Data.Receipts, many+2)
-		for i, r := range final.Data.Receipts[1:many+1] {
+		for i, r := range final.Data.Receipts[1 : many+1] {
 			require.True(w, strings.HasPrefix(r, fmt.Sprintf("%d:%d:w/item/%d.1#", i, i+1, i+1)), r)
 		}
 		branches, err := w.st.List(w.ctx(), store.Query{BranchesOf: "w"})
