@@ -81,37 +81,41 @@ FROM   {schema}.worker AS k
 WHERE  k.dead_at IS NULL OR k.dead_at > clock_timestamp() - interval '1 hour'
 ORDER  BY k.started_at DESC, k.id DESC`
 
-// Join inserts a worker with a lease.
+// Join inserts a worker with a lease, on the connection that will renew it: the
+// first renewal then needs no new one, which takes its time on a busy machine.
 func (s *Store) Join(ctx context.Context, w store.Worker, lease time.Duration) error {
 	definitions, err := formatDefs(w.Definitions)
 	if err != nil {
 		return fmt.Errorf("join worker %s: %w", w.ID, err)
 	}
-	return s.write(ctx, "join worker "+w.ID.String(), statement{
+	return s.heartbeat(ctx, "join worker "+w.ID.String(), statement{
 		sql:  s.sql.join,
 		args: []any{uuid(w.ID), text(w.Host), w.PID, definitions, lease.Microseconds()},
 	})
 }
 
-// Renew lengthens the lease of w, on a connection that nothing else uses.
-func (s *Store) Renew(ctx context.Context, w store.WorkerID, lease time.Duration) (alive bool, err error) {
+// heartbeat is write for one statement, on a connection that nothing else uses.
+func (s *Store) heartbeat(ctx context.Context, what string, st statement) error {
 	if s.closed.Load() {
-		return false, store.ErrClosed
+		return store.ErrClosed
 	}
 	at := unsent
-	err = s.beat.use(ctx, func(conn *pgx.Conn) error {
+	err := s.beat.use(ctx, func(conn *pgx.Conn) error {
 		var err error
-		at, err = transact(ctx, conn, hotSettings, []statement{{
-			sql:  s.sql.renew,
-			args: []any{uuid(w), lease.Microseconds()},
-			read: func(pgx.Rows) error { alive = true; return nil },
-		}})
+		at, err = transact(ctx, conn, hotSettings, []statement{st})
 		return err
 	})
-	if err != nil {
-		return false, translate("renew worker "+w.String(), err, at)
-	}
-	return alive, nil
+	return translate(what, err, at)
+}
+
+// Renew lengthens the lease of w, on a connection that nothing else uses.
+func (s *Store) Renew(ctx context.Context, w store.WorkerID, lease time.Duration) (alive bool, err error) {
+	err = s.heartbeat(ctx, "renew worker "+w.String(), statement{
+		sql:  s.sql.renew,
+		args: []any{uuid(w), lease.Microseconds()},
+		read: func(pgx.Rows) error { alive = true; return nil },
+	})
+	return alive && err == nil, err
 }
 
 // Leave buries w and gives back what it owns, in one transaction.
