@@ -383,6 +383,8 @@ func (s *site) definitions() []statemachine.Definition[trip] {
 		s.each("each", 8, 0),
 		s.each("tolerant", 3, 2),
 		s.top(), // and with it middle and leaf
+		s.vault(),
+		s.other(),
 	}
 }
 

@@ -26,12 +26,13 @@ type ledger struct {
 	server *httptest.Server
 	closed chan struct{}
 
-	mu      sync.Mutex
-	rows    map[string]*row
-	serial  int
-	visits  map[string]int // of hooks, by name and workflow
-	script  map[string][]act
-	changed chan struct{} // closed, and made anew, when anything has changed
+	mu         sync.Mutex
+	rows       map[string]*row
+	byWorkflow map[string][]*row
+	serial     int
+	visits     map[string]int // of hooks, by name and workflow
+	script     map[string][]act
+	changed    chan struct{} // closed, and made anew, when anything has changed
 }
 
 // row is what the ledger knows of one key.
@@ -87,7 +88,7 @@ func (g *gate) release() { g.once.Do(func() { close(g.open) }) }
 
 func newLedger() *ledger {
 	l := &ledger{
-		closed: make(chan struct{}), rows: map[string]*row{}, visits: map[string]int{},
+		closed: make(chan struct{}), rows: map[string]*row{}, byWorkflow: map[string][]*row{}, visits: map[string]int{},
 		script: map[string][]act{}, changed: make(chan struct{}),
 	}
 	mux := http.NewServeMux()
@@ -181,6 +182,7 @@ func (l *ledger) take(req request) (act, string) {
 	if r == nil {
 		r = &row{key: req.Key, workflow: req.Workflow, step: req.Step, first: time.Now()}
 		l.rows[req.Key] = r
+		l.byWorkflow[req.Workflow] = append(l.byWorkflow[req.Workflow], r)
 	}
 	r.calls++
 	r.known = req.Known
@@ -289,4 +291,24 @@ func (l *ledger) all() []row {
 	}
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
 	return rows
+}
+
+// of returns the rows of workflows.
+func (l *ledger) of(workflows ...string) (rows []row) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range workflows {
+		for _, r := range l.byWorkflow[w] {
+			rows = append(rows, *r)
+		}
+	}
+	return rows
+}
+
+// meets scripts all that the next calls of "workflow/step" meet, in place of what
+// was scripted before.
+func (l *ledger) meets(at string, acts []act) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.script[at] = slices.Clone(acts)
 }

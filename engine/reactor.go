@@ -119,6 +119,8 @@ type hold struct {
 	taken  int             // the event at which it was adopted
 	since  time.Duration   // when it became ready
 
+	heir *store.Claimed // a later claim of the same row; see adopt
+
 	kept    worked // the outcome that waits to be written, or whose writing is uncertain
 	sends   int    // how often it was sent
 	refused string // why the database refused it for good

@@ -74,24 +74,33 @@ func (r *reactor) loaded(ev evLoaded) {
 	}
 }
 
-// adopt takes rows into memory that the database says are this worker's.
+// adopt takes rows into memory that the database says are this worker's. One that
+// is in memory still was given back by a transition, or a release, whose answer
+// this claim has overtaken on another connection: it is kept until that answer
+// has come, and then takes the place of what is parted with.
 func (r *reactor) adopt(rows []store.Claimed) {
 	for _, row := range rows {
-		if r.holds[row.ID] != nil {
-			continue
+		switch h := r.holds[row.ID]; {
+		case h == nil:
+			r.take(row)
+		case row.Revision > h.rev+1: // a release and a claim, at least
+			h.heir = &row
 		}
-		h := &hold{
-			id: row.ID, def: row.Definition, rev: row.Revision, taken: r.seq,
-			due: row.Due, wakeAt: row.WakeAt, inbox: row.Inbox, parent: row.Parent,
-		}
-		cur, err := cursorOf(row.Workflow)
-		if err != nil {
-			h.refused = err.Error()
-		}
-		h.cursor = cur
-		r.holds[h.id] = h
-		r.makeReady(h)
 	}
+}
+
+func (r *reactor) take(row store.Claimed) {
+	h := &hold{
+		id: row.ID, def: row.Definition, rev: row.Revision, taken: r.seq,
+		due: row.Due, wakeAt: row.WakeAt, inbox: row.Inbox, parent: row.Parent,
+	}
+	cur, err := cursorOf(row.Workflow)
+	if err != nil {
+		h.refused = err.Error()
+	}
+	h.cursor = cur
+	r.holds[h.id] = h
+	r.makeReady(h)
 }
 
 // readMail asks for messages of the workflows that are held.

@@ -149,6 +149,54 @@ func TestCommitsBatchWhileOneIsUnderWay(t *testing.T) {
 	require.EqualValues(t, 3, jobs(cmds)[0].rev)
 }
 
+// A claim may be answered before the commit that has given the workflow back:
+// they go over different connections. It must not be lost until the next
+// reconciliation, a lease later.
+func TestAClaimMayOvertakeTheCommitBeforeIt(t *testing.T) {
+	t.Parallel()
+	given := func(j job) evWorked {
+		out := done(j)
+		out.out.transition.Place = store.Place{Status: store.Waiting, State: "charging", Wake: store.Wake{Kind: store.WakeAfter}}
+		out.out.transition.Release = true
+		return out
+	}
+	again := claimedRow("a")
+	again.Revision = 4 // the release and the claim
+	for name, answer := range map[string]func(g *rig, c cmdCommit) []command{
+		"applied": func(g *rig, c cmdCommit) []command { return g.give(committed(c, nil, store.Applied)) },
+		"its answer is lost": func(g *rig, c cmdCommit) []command {
+			g.give(committed(c, store.ErrUnsure))
+			rb := one[cmdReadBack](g.t, g.wait(backoff(1)))
+			return g.give(evReadBack{self, rb.holds, []store.Position{{ID: "a", Owner: self, Revision: 4}}, nil})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := joinedRig(t)
+			c := one[cmdCommit](t, g.give(given(g.take("a")[0])))
+			require.Empty(t, jobs(g.give(evClaimed{id: self, limit: 10, rows: []store.Claimed{again}})))
+			js := jobs(answer(g, c))
+			require.Len(t, js, 1)
+			require.EqualValues(t, 4, js[0].rev)
+		})
+	}
+}
+
+// What is read of a workflow that is held, as it stands or as a commit under way
+// leaves it, is no other claim of it.
+func TestARowThatIsHeldIsNotTakenTwice(t *testing.T) {
+	t.Parallel()
+	for _, rev := range []int64{2, 3} {
+		g := joinedRig(t)
+		c := one[cmdCommit](t, g.give(done(g.take("a")[0])))
+		again := claimedRow("a")
+		again.Revision = rev
+		require.Empty(t, jobs(g.give(evLoaded{id: self, rows: []store.Claimed{again}})))
+		require.Empty(t, jobs(g.give(committed(c, nil, store.Lost))), "revision %d", rev)
+		require.Empty(t, g.r.holds)
+	}
+}
+
 // Nobody looks at a workflow that is HELD unless they are told.
 func TestHeldIsLogged(t *testing.T) {
 	t.Parallel()

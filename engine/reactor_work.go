@@ -115,9 +115,13 @@ func (r *reactor) worked(ev evWorked) {
 	r.judge(h, ev.out.verdict, ev.out.err)
 }
 
-// part lets go of a workflow that is no longer owned.
+// part lets go of a workflow that is no longer owned, unless it has come back in
+// the meantime.
 func (r *reactor) part(h *hold) {
 	delete(r.holds, h.id)
+	if h.heir != nil && h.heir.Revision > h.rev {
+		r.take(*h.heir)
+	}
 	if r.room() == 1 { // the first free place: whatever was left behind can come
 		r.claimNext = true
 	}

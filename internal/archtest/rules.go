@@ -13,6 +13,7 @@ const (
 	testify    = "github.com/stretchr/testify"
 	sqlite     = "github.com/ncruces/go-sqlite3"
 	cron       = "github.com/robfig/cron/v3"
+	rapid      = "pgregory.net/rapid"
 	root       = "."
 	everything = "..."
 )
@@ -63,7 +64,7 @@ func Design() Rules {
 				"store/postgres", "store/sqlite", "store/storetest",
 				"engine/enginetest", "internal/pgtest", "examples/...",
 			},
-			ThirdParty: []string{testify, pgx, uuid},
+			ThirdParty: []string{testify, pgx, uuid, rapid},
 		},
 	}
 }
