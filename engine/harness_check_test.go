@@ -184,6 +184,11 @@ func (w *world) tellAll() {
 			for _, r := range recs {
 				w.Logf("    %s/%d %s attempt=%d %s", r.Step, r.Group, r.Status, r.Attempt, r.Error)
 			}
+			branches, _ := w.st.List(ctx, store.Query{BranchesOf: wf.ID})
+			for _, b := range branches[:min(len(branches), 8)] {
+				inbox, _ := w.st.Inbox(ctx, b.ID)
+				w.Logf("    branch %s %s mark=%+v rev=%d owner=%s wake=%v error=%q inbox=%d", store.BranchOf(b.ID), b.Status, b.Mark, b.Revision, b.Owner, b.WakeAt, b.Error, len(inbox))
+			}
 		}
 	}
 	rows := w.ledger.all()
