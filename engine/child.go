@@ -41,14 +41,21 @@ type childEnd struct {
 
 // childMessage tells a parent of its child's end.
 func childMessage(m *statemachine.Machine, parent string, c statemachine.Cursor) store.Message {
-	end, _ := m.End(c.End)
-	payload, err := json.Marshal(childEnd{end, c.Data, storable(c.Reason)})
+	end, known := m.End(c.End)
+	if !known { // terminated: it may have had an effect, and nothing was undone
+		end = statemachine.Failed
+	}
+	return childEndMessage(parent, c.ID, childEnd{end, c.Data, storable(c.Reason)})
+}
+
+func childEndMessage(parent, child string, end childEnd) store.Message {
+	payload, err := json.Marshal(end)
 	if err != nil {
 		panic(fmt.Sprintf("encode child's end: %v", err)) // the data came out of an encoder
 	}
 	return store.Message{
-		WorkflowID: parent, ID: messageOfEngine + c.ID,
-		Kind: store.MessageChild, Name: c.ID, Payload: payload,
+		WorkflowID: parent, ID: messageOfEngine + child,
+		Kind: store.MessageChild, Name: child, Payload: payload,
 	}
 }
 

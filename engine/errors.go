@@ -49,6 +49,10 @@ var (
 	ErrUnknownSignal = errors.New("definition has no such signal")
 )
 
+// ErrRefused says that a workflow stands where a verb makes no sense; the error is
+// a *RefusedError that says why.
+var ErrRefused = errors.New("refused")
+
 // Returned by Register.
 var (
 	// ErrGraphChanged says that this version of the definition was registered
@@ -74,6 +78,9 @@ var (
 
 	// ErrCancelAsked says that somebody asked for the workflow's cancellation.
 	ErrCancelAsked = errors.New("cancellation was asked for")
+
+	// ErrTerminated says that somebody has terminated the workflow.
+	ErrTerminated = errors.New("workflow was terminated")
 
 	// ErrTimeout says that the attempt has used up its step's timeout.
 	ErrTimeout = errors.New("attempt timed out")

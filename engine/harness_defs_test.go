@@ -377,6 +377,7 @@ func (s *site) definitions() []statemachine.Definition[trip] {
 		s.vote("vote-brief", 400*time.Millisecond),
 		s.nap(),
 		s.parcel(),
+		s.sealed(),
 		s.fan("fan", 3, quick),
 		s.wide(),
 		s.mixed(),

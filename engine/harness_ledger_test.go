@@ -312,3 +312,20 @@ func (l *ledger) meets(at string, acts []act) {
 	defer l.mu.Unlock()
 	l.script[at] = slices.Clone(acts)
 }
+
+// byHand is an effect that a person has had, without a call.
+func (l *ledger) byHand(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.serial++
+	l.rows[key].serial = l.serial
+}
+
+// forget leaves out what is known of a workflow whose records are deleted.
+func (l *ledger) forget(workflow string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.byWorkflow[workflow] {
+		delete(l.rows, r.key)
+	}
+}

@@ -102,7 +102,11 @@ func (a *advance) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		moved := cancelled
+		asked, err := a.takeVerbs(ctx, a.follow.run != nil)
+		if err != nil {
+			return err
+		}
+		moved := cancelled || asked
 		if a.cursor.Phase == statemachine.Waiting && a.cursor.Awaits != "" && !cancelled {
 			if moved, err = a.takeSignal(ctx, false); err != nil {
 				return err

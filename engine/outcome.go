@@ -18,6 +18,7 @@ func (a *advance) finish(ctx context.Context) worked {
 			return a.fail(err)
 		}
 	}
+	a.cursor = keepAlarm(a.cursor, a.job)
 	if size := len(a.cursor.Data); size > a.shell.eng.cfg.MaxPayload {
 		return held(a.m, a.job, fmt.Sprintf("data of %d bytes, at most %d", size, a.shell.eng.cfg.MaxPayload))
 	}
@@ -116,9 +117,19 @@ func held(m *statemachine.Machine, j job, reason string) worked {
 	if cur.Phase != statemachine.Held {
 		cur.From, cur.Phase, cur.Reason = cur.Phase, statemachine.Held, storable(reason)
 	}
+	cur = keepAlarm(cur, j)
 	t := store.Transition{Guard: store.Guard{ID: j.id, Revision: j.rev}, Place: placeOf(m, cur, follow{}), Release: true, Seen: j.unseen}
 	t.Data = nil
 	return worked{cursor: cur, transition: t, stuck: true}
+}
+
+// keepAlarm remembers in a workflow that is HELD while it waited until when that
+// was: its row does not wake by itself any more.
+func keepAlarm(c statemachine.Cursor, j job) statemachine.Cursor {
+	if c.Phase == statemachine.Held && j.cursor.Phase == statemachine.Waiting && !j.wakeAt.IsZero() {
+		c.Alarm = j.wakeAt.UnixMicro()
+	}
+	return c
 }
 
 // errStuck rolls a transaction back whose workflow is to be HELD instead.

@@ -71,6 +71,9 @@ func statusOf(m *statemachine.Machine, c statemachine.Cursor) store.Status {
 	if c.Branch != "" {
 		return statusOfBranch(c)
 	}
+	if c.Cause == statemachine.Stopped {
+		return store.Terminated
+	}
 	switch end, _ := m.End(c.End); end {
 	case statemachine.RolledBack:
 		return store.Compensated

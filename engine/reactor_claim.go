@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/pawlhq/pawl/statemachine"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -146,10 +147,27 @@ func (r *reactor) deliver(h *hold, m store.Message) {
 		return // seen: it was read before a transition that took it up
 	}
 	h.inbox = append(slices.Clip(h.inbox), m)
-	if m.Kind == store.MessageCancel && h.phase == holdWorking && r.interruptible(h) {
-		r.do(cmdInterrupt{h.id, ErrCancelAsked})
+	switch {
+	case h.phase != holdWorking:
+	case m.Kind == store.MessageCancel && r.interruptible(h):
+		r.do(cmdInterrupt{h.id, &interruption{ErrCancelAsked, m}})
+	case m.Kind == store.MessageVerb && m.Name == string(statemachine.Terminate):
+		r.do(cmdInterrupt{h.id, &interruption{ErrTerminated, m}})
 	}
 }
+
+// interruption is why a body is cut off for a message: what follows takes it up
+// at once.
+type interruption struct {
+	cause error
+	msg   store.Message
+}
+
+// Error implements error.
+func (i *interruption) Error() string { return i.cause.Error() }
+
+// Unwrap makes it match its cause.
+func (i *interruption) Unwrap() error { return i.cause }
 
 // interruptible reports whether a cancellation may cut off the running body: a
 // pivot's outcome is awaited, and a rollback is never cancelled.

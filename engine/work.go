@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/statemachine"
@@ -88,11 +89,17 @@ func (a *advance) begin(ctx context.Context) (*statemachine.RunStep, error) {
 		if cancelled, err := a.takeCancel(ctx, false); err != nil || cancelled {
 			return nil, err
 		}
+		if took, err := a.takeVerbs(ctx, true); err != nil || took {
+			return nil, err
+		}
 		return a.job.run, nil
 	}
 	// A HELD workflow does not say whether its step's body has run: it may have.
 	begun := a.cursor.Mark.Attempt > 1 || a.cursor.Phase == statemachine.Held
 	if cancelled, err := a.takeCancel(ctx, begun); err != nil || cancelled {
+		return nil, err
+	}
+	if took, err := a.takeVerbs(ctx, a.job.due); err != nil || took {
 		return nil, err
 	}
 	if err := a.takeTimeOrSignal(ctx); err != nil {
@@ -245,10 +252,7 @@ func (a *advance) after(ctx context.Context, run *statemachine.RunStep, out []by
 		a.tell(run, OutcomeDone, nil)
 		return a.next(ctx, statemachine.StepDone{Out: out})
 	case !step.IsRejected(err) && a.cut.Err() != nil:
-		if errors.Is(context.Cause(a.cut), ErrCancelAsked) {
-			a.tell(run, OutcomeCut, err)
-		}
-		return a.next(ctx, statemachine.Interrupted{})
+		return a.interrupted(ctx, run, err)
 	}
 	failed := statemachine.StepFailed{
 		Error:    storable(err.Error()),
@@ -265,6 +269,28 @@ func (a *advance) after(ctx context.Context, run *statemachine.RunStep, out []by
 	}
 	a.tell(run, a.outcome(failed), err)
 	return nil
+}
+
+// interrupted goes on after a body that its own engine has cut off: at once with
+// what it was cut off for, if that was a message.
+func (a *advance) interrupted(ctx context.Context, run *statemachine.RunStep, err error) error {
+	cut, ok := errors.AsType[*interruption](context.Cause(a.cut))
+	if !ok {
+		return a.next(ctx, statemachine.Interrupted{})
+	}
+	a.tell(run, OutcomeCut, err)
+	known := func(m store.Message) bool { return m.ID == cut.msg.ID }
+	if !slices.ContainsFunc(a.inbox, known) {
+		a.inbox = append(slices.Clip(a.inbox), cut.msg)
+	}
+	took, err := a.takeCancel(ctx, true)
+	if err == nil && !took {
+		took, err = a.takeVerbs(ctx, false)
+	}
+	if err != nil || took {
+		return err
+	}
+	return a.next(ctx, statemachine.Interrupted{})
 }
 
 // outcome names how a failed attempt is seen from outside.

@@ -42,5 +42,8 @@ func (t *turn) cancelVerdict(begun bool) CancelVerdict {
 // or, as the mark tells, one before it.
 func (t *turn) mayHaveRun(begun bool) bool {
 	m := t.c.Mark
+	if t.c.Phase == Held && t.c.Paused {
+		return m.Attempt > 0
+	}
 	return begun || m.Attempt > 1 || m.Failures > 0 || m.Crashes > 0
 }

@@ -76,7 +76,7 @@ func (t *turn) childEnded(e ChildEnded) error {
 	}
 	p, ok := t.partOfChild(e.ID)
 	if !ok {
-		return t.unexpected(e)
+		return nil // see branchEnded
 	}
 	r := Record{Step: p.step.Name, Group: t.group(), Attempt: 1, Outcome: Done, Out: e.Out}
 	var cause Cause

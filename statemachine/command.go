@@ -59,12 +59,17 @@ type (
 
 	// Answer answers the CancelAsked that was given.
 	Answer struct{ Verdict CancelVerdict }
+
+	// Answered answers the event Asked. If it was refused nothing has changed.
+	Answered struct{ Refused string }
 )
 
 func (Record) command()  {}
 func (RunStep) command() {}
 func (Wake) command()    {}
 func (Answer) command()  {}
+
+func (Answered) command() {}
 
 func (StartBranch) command() {}
 func (StopBranch) command()  {}

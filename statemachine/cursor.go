@@ -33,6 +33,7 @@ const (
 	Cancelled Cause = "cancelled" // somebody asked for it
 	TimedOut  Cause = "timed out" // a wait ended without its signal
 	Chosen    Cause = "chosen"    // the graph itself led to a RolledBack end
+	Stopped   Cause = "stopped"   // somebody terminated it: nothing was undone
 )
 
 // Mark names the step that is under way, or that pauses between two attempts.
@@ -65,6 +66,9 @@ type Cursor struct {
 	From  Phase  // what it was doing when it was Held
 	Why   string // what Reason was before an undo failed
 	Open  int    // how many branches and children have not ended
+
+	Paused bool  // it is Held because somebody paused it
+	Alarm  int64 // when it would have woken by itself had it not been Held, in microseconds since 1970; 0 for never
 
 	Item     int           // the item that the mark is for, from 1; 0 if there are none
 	Lanes    int           // how many lanes the items are dealt to: in the root, and in each of them

@@ -64,6 +64,17 @@ type (
 		Begun  bool // the body of the marked step has begun, so it may have had its effect
 	}
 
+	// Asked says that a person wants something of the workflow. The answer is
+	// Answered.
+	Asked struct {
+		Verb    Verb
+		By      string    // who, and why: for people
+		Out     []byte    // for Applied: the step's result, encoded
+		Counted bool      // the attempt that is marked has been counted, and its body has not begun
+		Begun   bool      // an attempt of what is marked has begun
+		At      time.Time // now, by the database's clock
+	}
+
 	// Unstorable says that the database refuses what the last transition would
 	// have written, for good.
 	Unstorable struct{ Error string }
@@ -79,4 +90,5 @@ func (Signalled) event()   {}
 func (BranchEnded) event() {}
 func (ChildEnded) event()  {}
 func (CancelAsked) event() {}
+func (Asked) event()       {}
 func (Unstorable) event()  {}

@@ -83,6 +83,7 @@ func (t *turn) branch(name, step string, group int, data []byte) Cursor {
 // endBranch ends a branch and tells its root. Without a cause it has succeeded.
 func (t *turn) endBranch(cause Cause, reason string) error {
 	t.c.Phase, t.c.From, t.c.Mark = Ended, 0, Mark{}
+	t.c.Paused, t.c.Alarm = false, 0
 	t.c.Cause, t.c.Reason = cause, reason
 	t.do(EndBranch{BranchEnded{Path: t.c.Branch, Cause: cause, Reason: reason, Failures: t.c.Failures}})
 	return nil
@@ -91,8 +92,11 @@ func (t *turn) endBranch(cause Cause, reason string) error {
 // branchEnded counts a branch as closed. The first that fails stops the others;
 // the last decides how the root goes on.
 func (t *turn) branchEnded(e BranchEnded) error {
-	if !t.fanned() || t.c.Phase != Waiting || !t.opened(e.Path) {
+	if !t.fanned() || t.c.Phase != Waiting {
 		return t.unexpected(e)
+	}
+	if !t.opened(e.Path) {
+		return nil // of an entry before the workflow was terminated and begun anew
 	}
 	t.c.Failures += e.Failures
 	if e.Cause == "" && t.c.Failures > t.node().tolerate {
@@ -129,7 +133,13 @@ func (t *turn) opened(path string) bool {
 // them have. One that has ended by itself will not see it.
 func (t *turn) stopBranches(cause Cause, reason string) {
 	t.c.Phase, t.c.From = Waiting, 0
+	t.c.Paused, t.c.Alarm = false, 0
 	t.c.Cause, t.c.Reason = cause, reason
+	t.askToEnd(reason)
+}
+
+// askToEnd asks the branches and children that are open to end.
+func (t *turn) askToEnd(reason string) {
 	if t.c.Open == 0 {
 		return
 	}

@@ -78,6 +78,10 @@ func (t *turn) take(e Event) error {
 		if t.c.Phase != 0 {
 			return t.cancelAsked(e)
 		}
+	case Asked:
+		if t.c.Phase != 0 {
+			return t.asked(e)
+		}
 	case Unstorable:
 		if t.c.Phase != 0 && t.c.Phase != Ended {
 			t.hold(e.Error)

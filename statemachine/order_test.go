@@ -140,6 +140,14 @@ func (p *play) refuses(e Event) error {
 	return err
 }
 
+// passesOver gives the workflow an event that is not meant for where it stands.
+func (p *play) passesOver(e Event) {
+	p.Helper()
+	before := p.c
+	require.Empty(p, p.take(e))
+	require.Equal(p, before, p.c)
+}
+
 // at tells where the workflow stands, as far as its columns go.
 func (p *play) at(phase Phase, state State, mark Mark) {
 	p.Helper()

@@ -8,25 +8,32 @@ import (
 
 // rest is the encoded form of what a cursor holds beside the columns.
 type rest struct {
-	End    State         `json:"end,omitempty"`
-	Cause  Cause         `json:"cause,omitempty"`
-	From   Phase         `json:"from,omitempty"`
-	Why    string        `json:"why,omitempty"`
+	flat
 	Groups map[State]int `json:"groups,omitempty"`
-	Open   int           `json:"open,omitempty"`
+}
+
+// flat is the part of it that can be compared.
+type flat struct {
+	End   State  `json:"end,omitempty"`
+	Cause Cause  `json:"cause,omitempty"`
+	From  Phase  `json:"from,omitempty"`
+	Why   string `json:"why,omitempty"`
+	Open  int    `json:"open,omitempty"`
 
 	Item     int `json:"item,omitempty"`
 	Lanes    int `json:"lanes,omitempty"`
 	Failures int `json:"failures,omitempty"`
+
+	Paused bool  `json:"paused,omitempty"`
+	Alarm  int64 `json:"alarm_us,omitempty"`
 }
 
-// Rest returns what has no column of its own: End, Cause, From, Why, Groups and
-// Open.
+// Rest returns what has no column of its own and is no record: all from End on.
 // It is nil when all are zero, as they are for most workflows most of the time.
 // Equal cursors give equal bytes.
 func (c Cursor) Rest() []byte {
-	r := rest{c.End, c.Cause, c.From, c.Why, c.Groups, c.Open, c.Item, c.Lanes, c.Failures}
-	if r.End == "" && r.Cause == "" && r.From == 0 && r.Why == "" && len(r.Groups) == 0 && r.Open == 0 && r.Item == 0 && r.Lanes == 0 && r.Failures == 0 {
+	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm}, c.Groups}
+	if r.flat == (flat{}) && len(r.Groups) == 0 {
 		return nil
 	}
 	enc, err := json.Marshal(r)
@@ -56,6 +63,7 @@ func (c *Cursor) SetRest(data []byte) error {
 	}
 	c.End, c.Cause, c.From, c.Why, c.Groups, c.Open = r.End, r.Cause, r.From, r.Why, r.Groups, r.Open
 	c.Item, c.Lanes, c.Failures = r.Item, r.Lanes, r.Failures
+	c.Paused, c.Alarm = r.Paused, r.Alarm
 	return nil
 }
 

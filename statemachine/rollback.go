@@ -2,6 +2,7 @@ package statemachine
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/pawlhq/pawl/step"
 )
@@ -15,6 +16,7 @@ import (
 func (t *turn) rollBack(end State, cause Cause, reason string) error {
 	t.c.Mark, t.c.Awaits, t.c.From = Mark{}, "", 0
 	t.c.Lanes, t.c.Failures = 0, 0
+	t.c.Paused, t.c.Alarm = false, 0
 	t.c.End, t.c.Cause, t.c.Reason = end, cause, reason
 	if t.m.ends[end] == Failed {
 		t.end(end)
@@ -42,21 +44,34 @@ func (t *turn) undoNext() error {
 
 // newestToUndo returns the youngest record that still has to be undone.
 func (t *turn) newestToUndo() (Past, bool) {
+	for p := range t.m.LeftToUndo(t.c.Past) {
+		return p, true
+	}
+	return Past{}, false
+}
+
+// LeftToUndo goes, newest first, over the records of past that have or may have
+// had an effect, have an undo, and were not undone. An undo that somebody has
+// skipped counts as done with.
+func (m *Machine) LeftToUndo(past []Past) iter.Seq[Past] {
 	type undo struct {
 		name        string
 		group, item int
 	}
-	undone := map[undo]bool{}
-	for i := len(t.c.Past) - 1; i >= 0; i-- {
-		p := t.c.Past[i]
-		switch sp := t.m.named[p.Step]; {
-		case sp.IsUndo && p.Outcome == Done:
-			undone[undo{sp.Name, p.Group, p.Item}] = true
-		case sp.Undo != nil && p.Outcome != NoEffect && !undone[undo{sp.Undo.Name, p.Group, p.Item}]:
-			return p, true
+	return func(yield func(Past) bool) {
+		undone := map[undo]bool{}
+		for i := len(past) - 1; i >= 0; i-- {
+			p := past[i]
+			switch sp := m.named[p.Step]; {
+			case sp.IsUndo && p.Outcome != Unknown:
+				undone[undo{sp.Name, p.Group, p.Item}] = true
+			case sp.Undo != nil && p.Outcome != NoEffect && !undone[undo{sp.Undo.Name, p.Group, p.Item}]:
+				if !yield(p) {
+					return
+				}
+			}
 		}
 	}
-	return Past{}, false
 }
 
 // runUndo runs the marked undo.

@@ -79,18 +79,24 @@ func (t *turn) arriveInFan(n node) error {
 }
 
 // newGroup returns the attempt group for the state that was entered: the
-// first, unless the state can be entered again.
+// first, unless the state can be entered again, or was because somebody wanted it
+// as a new intent.
 func (t *turn) newGroup() int {
-	if !t.m.loops[t.c.State] {
+	if !t.m.loops[t.c.State] && t.c.Groups[t.c.State] == 0 {
 		return 1
 	}
+	return t.setGroup(t.c.Groups[t.c.State] + 1)
+}
+
+// setGroup makes a number the attempt group of the state.
+func (t *turn) setGroup(n int) int {
 	groups := maps.Clone(t.c.Groups)
 	if groups == nil {
 		groups = map[State]int{}
 	}
-	groups[t.c.State]++
+	groups[t.c.State] = n
 	t.c.Groups = groups
-	return groups[t.c.State]
+	return n
 }
 
 // finish reaches an end.

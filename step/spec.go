@@ -1,9 +1,12 @@
 package step
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"reflect"
 )
 
@@ -59,6 +62,7 @@ type Spec struct {
 	IsUndo    bool         // this is a compensation: Run takes Env.Undoes, no input
 	Unknown   Unknown      // what to do about an unknown outcome
 	Run       Body         // one attempt
+	Accepts   Check        // says whether bytes from outside may stand for a result; nil for an undo
 	Ask       Question     // the probe, if Unknown is Probe
 	Child     any          // what package statemachine knows of the other workflow, if Kind is KindChild
 }
@@ -66,6 +70,10 @@ type Spec struct {
 // Body executes one attempt. It is called outside every lock, may block, and
 // may panic if the user's function does.
 type Body func(ctx context.Context, env Env, in []byte) (out []byte, err error)
+
+// Check says whether raw is one value of a step's result type, and no more, and
+// returns it as the step itself would have encoded it.
+type Check func(raw []byte) (out []byte, err error)
 
 // Question asks what became of an earlier attempt.
 type Question func(ctx context.Context, key Key, in []byte) (out []byte, applied Applied, err error)
@@ -129,6 +137,21 @@ func eraseProbe[In, Out any](fn func(context.Context, Key, In) (Out, Applied, er
 		enc, err := encodeResult(key, out)
 		return enc, applied, err
 	}
+}
+
+// accepts checks a result that comes from a person: a misspelt field would be
+// lost, and with it what was meant.
+func accepts[Out any](raw []byte) ([]byte, error) {
+	var v Out
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON value")
+	}
+	return json.Marshal(v)
 }
 
 // encodeResult turns a body's result into bytes. A result that cannot be

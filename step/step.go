@@ -76,7 +76,7 @@ func (s Step[In, Out]) As(name string) Step[In, Out] { s.spec.Name = name; retur
 func (s Step[In, Out]) Spec() Spec { return s.spec }
 
 func newStep[In, Out any](name string, kind Kind, tx reflect.Type, fn func(context.Context, Env, In) (Out, error)) Step[In, Out] {
-	return Step[In, Out]{Spec{Name: name, Kind: kind, TxType: tx, Run: erase(fn)}}
+	return Step[In, Out]{Spec{Name: name, Kind: kind, TxType: tx, Run: erase(fn), Accepts: accepts[Out]}}
 }
 
 // noBody is a step that was given no function. A definition with one is

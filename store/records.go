@@ -214,6 +214,9 @@ const (
 	// MessageCancel asks for the rollback.
 	MessageCancel MessageKind = "cancel"
 
+	// MessageVerb carries what a person wants of the workflow: Name is the verb.
+	MessageVerb MessageKind = "verb"
+
 	// MessageBranch tells a root that its branch, which Name is the path of,
 	// has ended.
 	MessageBranch MessageKind = "branch"

@@ -12,6 +12,7 @@ type Store interface {
 	Hot
 	Workers
 	Clients
+	Operations
 	Schedules
 	Schema
 

@@ -173,6 +173,7 @@ type texts struct {
 	get, ended, history, inbox, list string
 	branches                         string
 	workers                          string
+	amended, requests, expire        string
 	putDefinition, fingerprint       string
 	deal, info, applied              string
 
@@ -195,8 +196,9 @@ func textsFor(schema string) texts {
 		readBack: in(readBackSQL), release: in(releaseSQL),
 		send: in(sendSQL),
 		get:  in(getSQL), ended: in(endedSQL), history: in(historySQL), inbox: in(inboxSQL), list: in(listSQL),
-		branches:      in(branchesSQL),
-		workers:       in(workersSQL),
+		branches: in(branchesSQL),
+		workers:  in(workersSQL),
+		amended:  in(amendedSQL), requests: in(requestsSQL), expire: in(expireSQL),
 		putDefinition: in(putDefinitionSQL), fingerprint: in(fingerprintSQL),
 		deal: in(dealSQL), info: in(infoSQL), applied: in(appliedSQL),
 

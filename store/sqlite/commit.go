@@ -8,8 +8,8 @@ import (
 	"github.com/pawlhq/pawl/store"
 )
 
-// updateWorkflow is the compare-and-swap. An ended row has no owner, so it can
-// never match.
+// updateWorkflow is the compare-and-swap. An ended row has no owner, so it never
+// matches a worker's.
 const updateWorkflow = `
 	UPDATE workflow SET
 		status = ?4, state = ?5, revision = revision + 1, owner = ?6,
@@ -17,7 +17,7 @@ const updateWorkflow = `
 		awaits = ?9, step = ?10, grp = ?11, attempt = ?12, failures = ?13, crashes = ?14,
 		error = ?15, pivoted = ?16, cursor = ?17, data = coalesce(?18, data),
 		updated_at = ?19, ended_at = ?20
-	WHERE id = ?1 AND revision = ?2 AND owner = ?3`
+	WHERE id = ?1 AND revision = ?2 AND owner IS ?3`
 
 const insertStep = `
 	INSERT INTO step (
@@ -36,8 +36,8 @@ const seeMessage = `
 // costs one flush to the disk.
 func (s *Store) Commit(ctx context.Context, w store.WorkerID, ts []store.Transition) ([]store.Verdict, error) {
 	verdicts := make([]store.Verdict, len(ts))
-	if len(ts) == 0 {
-		return verdicts, nil
+	if len(ts) == 0 || w.IsZero() {
+		return verdicts, nil // nobody owns nothing: all are lost
 	}
 	err := s.write(ctx, "commit transitions", func(tx *writeTx) error {
 		c, err := newCommitter(ctx, tx, w)
@@ -80,7 +80,7 @@ func newCommitter(ctx context.Context, tx *writeTx, w store.WorkerID) (*committe
 func (c *committer) apply(ctx context.Context, t *store.Transition) (store.Verdict, error) {
 	row := place(t.Place, c.worker, t.Release, c.now)
 	n, err := affected(c.update.ExecContext(ctx,
-		t.ID, t.Revision, c.worker[:],
+		t.ID, t.Revision, owner(c.worker),
 		string(t.Status), t.State, row.owner, row.keepWake, row.wakeAt,
 		null(t.Awaits), row.mark[0], row.mark[1], row.mark[2], row.mark[3], row.mark[4],
 		null(t.Error), t.Pivoted, blob(t.Cursor), blob(t.Data), c.now, row.endedAt))

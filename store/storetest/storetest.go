@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Race", raceTests},
 		{"Read", readTests},
 		{"Payload", payloadTests},
+		{"Operate", operateTests},
 		{"Schedule", scheduleTests},
 		{"Schema", schemaTests},
 		{"Hint", hintTests},
