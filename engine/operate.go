@@ -195,9 +195,6 @@ func (e *Engine) decideOrder(ctx context.Context, wf store.Workflow, o Order) (s
 	if wf.Parent != "" && a.cursor.Phase == statemachine.Ended && o.Verb == NewIntent {
 		return store.Transition{}, Operated{}, &RefusedError{store.RootOf(wf.ID), o.Verb, fmt.Sprintf("its parent %q was told of its end", wf.Parent)}
 	}
-	if err := e.tooEarly(ctx, reg, wf, o); err != nil {
-		return store.Transition{}, Operated{}, err
-	}
 	now, err := e.store.Now(ctx)
 	if err != nil {
 		return store.Transition{}, Operated{}, err
@@ -208,6 +205,9 @@ func (e *Engine) decideOrder(ctx context.Context, wf store.Workflow, o Order) (s
 	}
 	if refused != "" {
 		return store.Transition{}, Operated{}, &RefusedError{store.RootOf(wf.ID), o.Verb, refused}
+	}
+	if err := tooEarly(reg, wf, o, now); err != nil {
+		return store.Transition{}, Operated{}, err
 	}
 	out := a.finish(ctx)
 	if out.stuck {
@@ -240,17 +240,13 @@ func (e *Engine) advanceOf(ctx context.Context, reg *registered, wf store.Workfl
 
 // tooEarly refuses to settle the outcome of a call that may still be under way:
 // "it has not happened" could be overtaken by the call itself.
-func (e *Engine) tooEarly(ctx context.Context, reg *registered, wf store.Workflow, o Order) error {
+func tooEarly(reg *registered, wf store.Workflow, o Order, now time.Time) error {
 	if o.Verb != Applied && o.Verb != NotApplied {
 		return nil
 	}
 	spec, ok := reg.machine.Spec(wf.Mark.Step)
 	if !ok {
 		return nil
-	}
-	now, err := e.store.Now(ctx)
-	if err != nil {
-		return err
 	}
 	// The last attempt began before the workflow was held.
 	if sure := wf.UpdatedAt.Add(spec.Policy.AttemptTimeout()); now.Before(sure) {

@@ -24,6 +24,15 @@
 //	workerd workflow why ID                  say in one sentence why it is not moving
 //	workerd workflow signal ID NAME          send it a signal (--input, --message-id)
 //	workerd workflow cancel ID               ask for its rollback (--reason, --message-id)
+//	workerd workflow retry ID                try once more what it is HELD for (--new-intent)
+//	workerd workflow resolve ID              say what became of a call (--applied RESULT, --not-applied)
+//	workerd workflow skip ID                 leave out the undo that it is HELD for
+//	workerd workflow force ID                take the undo that it is HELD for as done
+//	workerd workflow pause ID                hold it where it stands
+//	workerd workflow resume ID               end its pause
+//	workerd workflow terminate ID            end it at once, undoing nothing (--force)
+//	workerd workflow delete ID               delete what an ended one holds; its id stays taken (--force)
+//	workerd workflow audit ID                list what was ever asked of it, and by whom
 //	workerd schedule create DEFINITION NAME  start a workflow at each slot (--cron or --every, --zone, --input, …)
 //	workerd schedule list                    list schedules by name, with next and last slot (--limit, --after)
 //	workerd schedule show NAME               show a schedule, its next and its last slots (--slots, --payload)
@@ -35,6 +44,10 @@
 //	workerd worker list                      list the workers
 //	workerd version                          print the version
 //	workerd completion SHELL                 print a completion script
+//
+// The verbs from retry to delete share --reason and --actor, which are kept with
+// the workflow; --request-id, so that an order which is repeated is carried out
+// once; --branch, for one of several branches; and --dry-run.
 //
 // Every command but run is a client: it reads and writes the database and runs
 // no step. A client does not create a SQLite file, except by migrate up,
@@ -67,7 +80,8 @@
 //	2    refused as it stands: flags, arguments, ids, input, database URL, definition
 //	3    there is no such workflow or schedule
 //	4    in conflict with what exists: another input or definition, expired, ended,
-//	     past the point of no return, a graph that changed without a new version
+//	     past the point of no return, a verb that makes no sense as the workflow
+//	     stands, a graph that changed without a new version
 //	5    timed out
 //	130  left at once after a second SIGINT
 //	143  left at once after a second SIGTERM
@@ -145,6 +159,9 @@
 //	workflow why      id, why
 //	workflow signal   id, signal, accepted
 //	workflow cancel   id, accepted
+//	workflow retry … delete  id, verb, before, after, note, repeated, dry_run
+//	workflow audit    id, audit: request_id, branch, what, actor, reason, sent_at,
+//	                  taken_at, before, after, answer
 //	schedule create   created, schedule
 //	schedule list     schedules, next (the --after of the next page, or null)
 //	schedule show     schedule, slots

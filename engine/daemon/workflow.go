@@ -15,6 +15,7 @@ import (
 func (a *app) workflowCommand() *cobra.Command {
 	cmd := a.group("workflow", "Start, look at and steer workflows",
 		a.startCommand(), a.listCommand(), a.showCommand(), a.stepsCommand(), a.whyCommand(), a.signalCommand(), a.cancelCommand())
+	cmd.AddCommand(a.verbCommands()...)
 	a.clientFlags(cmd)
 	return cmd
 }
