@@ -146,7 +146,7 @@ func (e *Engine) operate(ctx context.Context, id string, o Order) (Operated, err
 	if t.Status.Ended() {
 		e.hints.tell(store.TopicEnded)
 	}
-	e.log.Info("verb carried out", "workflow", id, "verb", string(o.Verb), "actor", o.Actor, "reason", o.Reason, "before", done.Before, "after", done.After)
+	e.log.Debug("verb carried out", "workflow", id, "verb", string(o.Verb), "actor", o.Actor, "reason", o.Reason, "before", done.Before, "after", done.After)
 	return done, nil
 }
 

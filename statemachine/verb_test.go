@@ -148,7 +148,7 @@ func TestAPauseDoesNotStopTheClock(t *testing.T) {
 	p.at(Waiting, approving, Mark{})
 	p.asks(Pause)
 	p.c.Alarm = 7_000_000 // what the engine keeps of the row's wake time
-	p.refuses(Signalled{Name: "approval", Payload: []byte("true")})
+	require.ErrorIs(t, p.refuses(Signalled{Name: "approval", Payload: []byte("true")}), ErrUnexpected)
 	wants(t, p.asks(Resume), Wake{2 * time.Second})
 	p.at(Waiting, approving, Mark{})
 	require.Zero(t, p.c.Alarm)

@@ -55,10 +55,11 @@ it called once more, with the same key.`,
 		flags: func(_ *app, cmd *cobra.Command, f *operateFlags) {
 			cmd.Flags().StringVar(&f.applied, "applied", "", "it has had its effect: its result as JSON")
 			cmd.Flags().BoolVar(&f.notApplied, "not-applied", false, "it has had no effect")
-			cmd.MarkFlagsMutuallyExclusive("applied", "not-applied")
-			cmd.MarkFlagsOneRequired("applied", "not-applied")
 		},
 		order: func(_ *app, f *operateFlags, o *engine.Order) error {
+			if (f.applied == "") == !f.notApplied {
+				return usagef("say what became of it: either --applied RESULT or --not-applied")
+			}
 			if o.Result = []byte(f.applied); f.notApplied {
 				o.Verb, o.Result = engine.NotApplied, nil
 			}
