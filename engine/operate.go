@@ -107,6 +107,13 @@ func (e *Engine) Operate(ctx context.Context, id string, o Order) (Operated, err
 	}
 	for range orderTries {
 		done, err := e.operate(ctx, id, o)
+		if errors.Is(err, ErrRefused) {
+			// As the workflow stands now: because the very same order was carried out
+			// by somebody else meanwhile?
+			if before, known, again := e.answered(ctx, id, o); again == nil && known {
+				return before, nil
+			}
+		}
 		if !errors.Is(err, errMoved) {
 			return done, err
 		}
