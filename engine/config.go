@@ -107,5 +107,6 @@ const (
 	OutcomeRetry   StepOutcome = "retry"   // failed, will be tried again
 	OutcomeRefused StepOutcome = "refused" // failed, certainly without effect
 	OutcomeFailed  StepOutcome = "failed"  // failed for good, its effect unknown
+	OutcomeAsked   StepOutcome = "asked"   // a probe has asked what became of the attempts before
 	OutcomeCut     StepOutcome = "cut"     // cut off by a cancellation, its effect unknown
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlhq/pawl/statemachine"
@@ -74,6 +75,12 @@ func (a *advance) run(ctx context.Context) worked {
 	}
 	if run.Spec.Kind == step.KindInTx {
 		return a.runInTx(ctx, run)
+	}
+	if run.Ask {
+		if err := a.probe(ctx, run); err != nil {
+			return a.fail(err)
+		}
+		return a.finish(ctx)
 	}
 	out, err := a.body(a.cut, run, nil)
 	if err := a.after(ctx, run, out, err); err != nil {
@@ -233,6 +240,31 @@ func (a *advance) body(ctx context.Context, run *statemachine.RunStep, tx store.
 	return out, err
 }
 
+// probe asks the other system what became of the attempts before.
+func (a *advance) probe(ctx context.Context, run *statemachine.RunStep) error {
+	cut, cancel := context.WithTimeoutCause(a.cut, run.Spec.Policy.AttemptTimeout(), ErrTimeout)
+	defer cancel()
+	began := time.Now()
+	var applied atomic.Uint32 // a probe that is late may still write it
+	out, err := guarded(cut, func(ctx context.Context) ([]byte, error) {
+		out, answer, err := run.Spec.Ask(ctx, run.Key, run.In)
+		applied.Store(uint32(answer))
+		return out, err
+	})
+	a.took = time.Since(began)
+	if err != nil && a.cut.Err() != nil {
+		return a.interrupted(ctx, run, err)
+	}
+	ev := statemachine.Probed{Applied: step.StillUnknown, Chance: rand.Float64()}
+	if err != nil {
+		ev.Error = storable(err.Error())
+	} else {
+		ev.Applied, ev.Out = step.Applied(applied.Load()), out
+	}
+	a.tell(run, OutcomeAsked, err)
+	return a.next(ctx, ev)
+}
+
 // txFor is the transaction in the type that the step asks for.
 func txFor(spec step.Spec, tx store.Tx) any {
 	if spec.TxType == portableTx {
@@ -258,8 +290,12 @@ func (a *advance) after(ctx context.Context, run *statemachine.RunStep, out []by
 		Error:    storable(err.Error()),
 		Rejected: step.IsRejected(err),
 		NoEffect: run.Spec.Kind != step.KindCall,
-		Final:    errors.Is(err, step.ErrEncode),
+		Final:    errors.Is(err, step.ErrEncode) || errors.Is(err, step.ErrDecode),
 		Chance:   rand.Float64(),
+		Took:     a.took,
+	}
+	if m := a.cursor.Mark; errors.Is(err, step.ErrDecode) && m.Attempt <= 1 && m.Failures == 0 && m.Crashes == 0 {
+		failed.NoEffect = true // no body has ever seen it
 	}
 	if d, ok := step.AskedPause(err); ok {
 		failed.Pause = &d

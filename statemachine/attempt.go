@@ -1,6 +1,7 @@
 package statemachine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,6 +19,9 @@ func (t *turn) run() error {
 	if err != nil {
 		return err
 	}
+	if t.inDoubt(n.step) {
+		return t.settleDoubt(n.step, in)
+	}
 	t.do(RunStep{Spec: n.step, Key: t.key(t.c.Mark.Step), In: in})
 	return nil
 }
@@ -31,6 +35,8 @@ func (t *turn) resumed() error {
 		return t.fanOut(t.node())
 	case t.c.Phase == RollingBack && t.c.Mark == Mark{}:
 		return t.undoNext()
+	case t.c.Phase == Running && t.c.Mark == Mark{} && t.c.Branch == "":
+		return t.enter(t.c.State, Chosen, "") // what could not be computed before
 	case !t.stepping() && !t.pausing() && !t.undoing():
 		return t.unexpected(Resumed{})
 	case t.c.Mark.Crashes >= MaxCrashes:
@@ -68,7 +74,27 @@ func (t *turn) stepDone(out []byte) error {
 		return t.endBranch("", "")
 	}
 	t.c.Pivoted = t.c.Pivoted || n.step.Pivot
-	return t.enter(n.next(), Chosen, "")
+	return t.enterOrHold(n.next())
+}
+
+// enterOrHold goes on after something that must be recorded whatever follows: if
+// what follows cannot be computed, a person must look.
+func (t *turn) enterOrHold(s State) error {
+	before := *t
+	err := t.enter(s, Chosen, "")
+	ce, broken := errors.AsType[*CodeError](err)
+	if !broken {
+		return err
+	}
+	at, mark, groups := t.c.State, t.c.Mark, t.c.Groups
+	*t = before // and with it what was about to be started
+	t.c.State, t.c.Phase, t.c.Mark, t.c.Reason = at, Running, Mark{}, ""
+	if mark != (Mark{}) { // its attempt has not begun
+		mark.Attempt = 0
+		t.c.Mark, t.c.Groups = mark, groups
+	}
+	t.hold(ce.Error())
+	return nil
 }
 
 // stepFailed decides between another attempt, the rollback and a person.
@@ -77,11 +103,20 @@ func (t *turn) stepFailed(e StepFailed) error {
 	t.c.Mark.Failures++
 	t.c.Mark.Crashes = 0
 	switch final := e.Final || n.step.Policy.Exhausted(t.c.Mark.Failures); {
+	case !e.Rejected && !e.Final && !e.NoEffect && n.step.Unknown != step.Resend:
+		t.doubt(n.step, e)
+		return nil
 	case !e.Rejected && !final:
 		t.c.Phase = Waiting
 		t.retry(n.step, e)
 		return nil
-	case t.c.Pivoted, n.step.Pivot && !e.Rejected:
+	}
+	return t.exhausted(n, e)
+}
+
+// exhausted goes on after a step that has failed for good.
+func (t *turn) exhausted(n node, e StepFailed) error {
+	if t.c.Pivoted || n.step.Pivot && !e.Rejected && !e.NoEffect {
 		t.hold(t.failure(e))
 		return nil
 	}
@@ -137,6 +172,7 @@ func (t *turn) giveUp(n node, noEffect bool, reason string) error {
 func (t *turn) record(sp step.Spec, r Record) {
 	r.Step, r.Group, r.Attempt, r.Item = t.c.Mark.Step, t.c.Mark.Group, t.c.Mark.Attempt, t.c.Item
 	t.do(r)
+	t.c.Sure, t.c.Clear, t.c.Asks = 0, 0, 0
 	if t.c.PastKnown && (sp.Undo != nil || sp.IsUndo) {
 		t.c.Past = append(slices.Clip(t.c.Past), Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: r.Outcome, In: r.In, Out: r.Out})
 	}

@@ -46,8 +46,6 @@ func TestPanics(t *testing.T) {
 		{"cond", "start", "", nil, Started{}},
 		{"in", "work", "work", nil, Started{}},
 		{"out", "work", "work", []Event{Started{}}, StepDone{Out: []byte("1")}},
-		{"pick", "sort", "", []Event{Started{}}, StepDone{Out: []byte("1")}},
-		{"duration", "nap", "", []Event{Started{}}, StepDone{Out: []byte("1")}},
 		{"merge", "ask", "", []Event{Started{}, StepDone{Out: []byte("1")}, TimerFired{}}, Signalled{"answer", []byte("1")}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
@@ -66,6 +64,20 @@ func TestPanics(t *testing.T) {
 			require.ErrorContains(t, err, `state "`+string(tt.state)+`"`)
 			require.ErrorContains(t, err, tt.step)
 		})
+	}
+}
+
+// TestPanicsBehindAStep: the step is recorded, and the workflow is held where it
+// cannot go on.
+func TestPanicsBehindAStep(t *testing.T) {
+	t.Parallel()
+	m := compile(t, brittleSaga())
+	for what, state := range map[string]State{"pick": "sort", "duration": "nap"} {
+		p := &play{TB: t, m: m, c: Cursor{ID: "w", Data: []byte(`{"Break":"` + what + `"}`), PastKnown: true}}
+		p.take(Started{})
+		require.IsType(t, Record{}, p.done("1")[0])
+		p.at(Held, state, Mark{})
+		require.Contains(t, p.c.Reason, what+": panicked: unexpected EOF")
 	}
 }
 

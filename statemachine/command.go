@@ -31,6 +31,7 @@ type (
 		Key    step.Key
 		In     []byte      // nil for an undo
 		Undoes step.Undoes // for an undo
+		Ask    bool        // do not run it, but ask Spec.Ask what became of the attempts before: bring Probed
 	}
 
 	// Wake brings TimerFired, or Resumed if a step is marked, once After has

@@ -70,6 +70,10 @@ type Cursor struct {
 	Paused bool  // it is Held because somebody paused it
 	Alarm  int64 // when it would have woken by itself had it not been Held, in microseconds since 1970; 0 for never
 
+	Sure  int // the attempt before which a probe may ask: the ones before it have certainly ended
+	Clear int // the attempt before which none has had an effect, as a probe or a person has said
+	Asks  int // how often in a row a probe could not tell
+
 	Item     int           // the item that the mark is for, from 1; 0 if there are none
 	Lanes    int           // how many lanes the items are dealt to: in the root, and in each of them
 	Failures int           // items that have failed for good: of the lane, or of those that have ended

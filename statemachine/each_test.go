@@ -2,7 +2,6 @@ package statemachine
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -251,10 +250,9 @@ func TestFaultyItems(t *testing.T) {
 	d := printing(atMost(1))
 	d.States[reserving] = Each(func(batch) []int { panic("no") }, step.Call("print", call[int, string]).NoUndo("x"), nil).Then(delivered)
 	p := begin(t, compile(t, d), fiveParcels)
-	err := p.refuses(StepDone{Out: []byte(`"o"`)})
-	_, ok := errors.AsType[*CodeError](err)
-	require.True(t, ok)
-	require.EqualError(t, err, `state "reserving": items of step "print": panicked: no`)
+	require.Len(t, p.done(`"o"`), 1)
+	p.at(Held, reserving, Mark{})
+	require.Equal(t, `state "reserving": items of step "print": panicked: no`, p.c.Reason)
 }
 
 // TestEveryReachableLane is TestEveryReachableFamily for three items in two

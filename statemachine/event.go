@@ -1,6 +1,10 @@
 package statemachine
 
-import "time"
+import (
+	"time"
+
+	"github.com/pawlhq/pawl/step"
+)
 
 // Event is something that has happened to a workflow.
 type Event interface{ event() }
@@ -26,6 +30,16 @@ type (
 		Final    bool           // another attempt would fail the same way
 		Pause    *time.Duration // asked for by the other side; nil leaves it to the policy
 		Chance   float64        // in [0, 1), decides the jitter of the pause
+		Took     time.Duration  // how long the attempt has taken
+	}
+
+	// Probed says what a probe has learnt of the marked step: what RunStep.Ask asked
+	// for.
+	Probed struct {
+		Applied step.Applied
+		Out     []byte  // its result, if Applied is step.Happened
+		Error   string  // why it could not tell
+		Chance  float64 // decides the jitter of the pause before the next
 	}
 
 	// Interrupted says that the attempt was cut off by its own engine, which
@@ -85,6 +99,7 @@ func (Resumed) event()     {}
 func (StepDone) event()    {}
 func (StepFailed) event()  {}
 func (Interrupted) event() {}
+func (Probed) event()      {}
 func (TimerFired) event()  {}
 func (Signalled) event()   {}
 func (BranchEnded) event() {}

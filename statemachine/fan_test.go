@@ -250,8 +250,9 @@ func TestFaultyInputOfATask(t *testing.T) {
 	label := step.Call("label", call[int, string]).NoUndo("it is paper")
 	d.States[reserving] = All(Do(label, func(order) int { panic("no") }, nil)).Then(mailing)
 	root := begin(t, compile(t, d), small)
-	err := root.refuses(StepDone{Out: []byte(`"p"`)})
-	require.EqualError(t, err, `state "reserving": in of step "label": panicked: no`)
+	require.Len(t, root.done(`"p"`), 1, "the charge is recorded, and nothing is started")
+	root.at(Held, reserving, Mark{})
+	require.Equal(t, `state "reserving": in of step "label": panicked: no`, root.c.Reason)
 }
 
 func TestFaultsOfAll(t *testing.T) {

@@ -3,6 +3,8 @@ package statemachine
 import (
 	"errors"
 	"fmt"
+
+	"github.com/pawlhq/pawl/step"
 )
 
 // MaxCrashes is how many attempts in a row may end without a word, because
@@ -58,6 +60,10 @@ func (t *turn) take(e Event) error {
 			return t.stepFailed(e)
 		case t.undoing():
 			return t.undoFailed(e)
+		}
+	case Probed:
+		if t.stepping() && t.node().step.Unknown == step.Probe {
+			return t.probed(e)
 		}
 	case Interrupted:
 		if t.stepping() || t.undoing() {

@@ -26,13 +26,17 @@ type flat struct {
 
 	Paused bool  `json:"paused,omitempty"`
 	Alarm  int64 `json:"alarm_us,omitempty"`
+
+	Sure  int `json:"sure,omitempty"`
+	Clear int `json:"clear,omitempty"`
+	Asks  int `json:"asks,omitempty"`
 }
 
 // Rest returns what has no column of its own and is no record: all from End on.
 // It is nil when all are zero, as they are for most workflows most of the time.
 // Equal cursors give equal bytes.
 func (c Cursor) Rest() []byte {
-	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm}, c.Groups}
+	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm, c.Sure, c.Clear, c.Asks}, c.Groups}
 	if r.flat == (flat{}) && len(r.Groups) == 0 {
 		return nil
 	}
@@ -64,6 +68,7 @@ func (c *Cursor) SetRest(data []byte) error {
 	c.End, c.Cause, c.From, c.Why, c.Groups, c.Open = r.End, r.Cause, r.From, r.Why, r.Groups, r.Open
 	c.Item, c.Lanes, c.Failures = r.Item, r.Lanes, r.Failures
 	c.Paused, c.Alarm = r.Paused, r.Alarm
+	c.Sure, c.Clear, c.Asks = r.Sure, r.Clear, r.Asks
 	return nil
 }
 

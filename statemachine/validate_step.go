@@ -13,8 +13,20 @@ func (c *checker) checkStep(s State, sp step.Spec) {
 		c.checkBody(s, "undo", *sp.Undo)
 	}
 	c.checkAnswer(s, sp)
-	if sp.Unknown != step.Resend {
-		c.fault(s, "step %q declares %q for an unknown outcome; only %q is carried out", sp.Name, sp.Unknown, step.Resend)
+	c.checkUnknown(s, sp)
+}
+
+// checkUnknown checks what a step does about an unknown outcome. A probe must not
+// be overtaken by the call that it asks about, so that must end.
+func (c *checker) checkUnknown(s State, sp step.Spec) {
+	switch {
+	case sp.Unknown == step.Resend:
+	case sp.Kind != step.KindCall:
+		c.fault(s, "step %q declares %q for an unknown outcome, but only a Call has one", sp.Name, sp.Unknown)
+	case sp.Policy.AttemptTimeout() == 0:
+		c.fault(s, "step %q declares %q for an unknown outcome: it needs a Timeout", sp.Name, sp.Unknown)
+	case sp.Unknown == step.Probe && sp.Ask == nil:
+		c.fault(s, "step %q has no function to probe with", sp.Name)
 	}
 }
 

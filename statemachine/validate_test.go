@@ -153,8 +153,10 @@ func TestValidate(t *testing.T) {
 		"an undo's policy": {charges(charge.Undo(refund.With(step.Policy{Attempts: -2}))), []string{
 			`charging: policy of undo "refund-card": attempts -2: use step.Forever for no limit`,
 		}},
-		"Hold":  {charges(charge.Undo(refund).Hold()), []string{`charging: step "charge-card" declares "hold" for an unknown outcome; only "resend" is carried out`}},
-		"Probe": {charges(charge.Undo(refund).Probe(nil)), []string{`charging: step "charge-card" declares "probe" for an unknown outcome; only "resend" is carried out`}},
+		"Hold without a timeout": {charges(charge.With(step.Policy{Timeout: -1}).Undo(refund).Hold()), []string{
+			`charging: step "charge-card" declares "hold" for an unknown outcome: it needs a Timeout`,
+		}},
+		"Probe without a function": {charges(charge.Undo(refund).Probe(nil)), []string{`charging: step "charge-card" has no function to probe with`}},
 
 		"an undo behind the pivot": {mails(receipt.Undo(step.UndoCall("unmail", undoCall[int, step.None]))), []string{
 			`mailing: step "mail-receipt" has an Undo, but lies behind the pivot "print-label": say NoUndo`,

@@ -93,12 +93,17 @@ func (t *turn) release(e Asked) (refused string, err error) {
 		}
 		return "", t.dismissUndo(e)
 	case e.Verb == Retry:
+		if !undo && t.marksStep() && t.node().step.Unknown == step.Hold {
+			return "its outcome is unknown: resolve it", nil
+		}
+		t.c.Asks = 0
 		return "", t.again(e.At)
 	case undo:
 		return fmt.Sprintf("undo %s is held, not a step: force it if it has been done, or retry it", t.c.Mark.Step), nil
 	case !t.marksStep() || t.node().step.Kind != step.KindCall:
 		return "it is not held for a call whose outcome is unknown", nil
 	case e.Verb == NotApplied:
+		t.c.Clear, t.c.Asks = t.c.Mark.Attempt+1, 0 // the attempt that follows
 		return "", t.again(e.At)
 	}
 	out, err := t.node().step.Accepts(e.Out)

@@ -57,3 +57,9 @@ func (e *retryAfter) Unwrap() error { return e.err }
 // effect has happened, and another attempt would end the same way: the step
 // fails for good, with its outcome unknown.
 var ErrEncode = errors.New("encode result")
+
+// ErrDecode is the failure of a step whose recorded input does not decode into
+// what its body takes: the program has changed. Another attempt would end the same
+// way. If no attempt has begun before, it has certainly had no effect; else its
+// outcome is unknown.
+var ErrDecode = errors.New("decode input")

@@ -99,7 +99,7 @@ func erase[In, Out any](fn func(context.Context, Env, In) (Out, error)) Body {
 	return func(ctx context.Context, env Env, in []byte) ([]byte, error) {
 		var v In
 		if err := json.Unmarshal(in, &v); err != nil {
-			return nil, Reject(fmt.Errorf("decode input of step %s: %w", env.Key.Step(), err))
+			return nil, fmt.Errorf("%w of step %s: %w", ErrDecode, env.Key.Step(), err)
 		}
 		out, err := fn(ctx, env, v)
 		if err != nil {
@@ -125,6 +125,9 @@ func eraseUndo[In, Out any](fn func(context.Context, Env, Done[In, Out]) error) 
 }
 
 func eraseProbe[In, Out any](fn func(context.Context, Key, In) (Out, Applied, error)) Question {
+	if fn == nil {
+		return nil
+	}
 	return func(ctx context.Context, key Key, in []byte) ([]byte, Applied, error) {
 		var v In
 		if err := json.Unmarshal(in, &v); err != nil {

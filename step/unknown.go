@@ -3,9 +3,10 @@ package step
 import "context"
 
 // Unknown says what to do about a Call whose outcome is unknown: its worker
-// died, it timed out, or it failed without being refused. The engine carries out
-// [Resend]; a definition that declares another is refused when it is compiled,
-// rather than run with a weaker promise.
+// died, it timed out, or it failed without being refused. [Probe] and [Hold] need
+// a policy with a Timeout: nobody may say "it has not happened" while the call may
+// still be under way. A process that was paused in the middle of the call can
+// defeat them all the same; a system that honours keys is the only full answer.
 type Unknown uint8
 
 const (
@@ -47,8 +48,11 @@ const (
 )
 
 // Probe returns the step with fn as the way to ask the other system, by key,
-// what became of an attempt whose outcome is unknown, before it is called
-// again. See [Unknown] for what is carried out.
+// what became of the attempts whose outcome is unknown, before it is called
+// again, and before it is given up: one that has had no effect needs no undo. It
+// is asked once the last attempt has certainly ended, and again, as the policy
+// says, as long as it cannot tell; a person decides in the end. Fn must not change
+// anything.
 func (s Step[In, Out]) Probe(fn func(context.Context, Key, In) (Out, Applied, error)) Step[In, Out] {
 	s.spec.Unknown = Probe
 	s.spec.Ask = eraseProbe(fn)
@@ -56,6 +60,5 @@ func (s Step[In, Out]) Probe(fn func(context.Context, Key, In) (Out, Applied, er
 }
 
 // Hold returns the step such that it is never called again by itself while its
-// outcome is unknown: a person resolves it. See [Unknown] for what is carried
-// out.
+// outcome is unknown: the workflow becomes HELD, and a person resolves it.
 func (s Step[In, Out]) Hold() Step[In, Out] { s.spec.Unknown = Hold; return s }
