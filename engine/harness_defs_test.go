@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/engine"
@@ -246,6 +247,34 @@ func (s *site) parcel() statemachine.Definition[trip] {
 	}
 }
 
+// look asks the ledger what became of a call.
+func (s *site) look(ctx context.Context, key step.Key, _ int) (string, step.Applied, error) {
+	id := strings.TrimSuffix(key.String(), step.NewKey("", key.Step(), key.Group()).String())
+	receipt, err := s.ask(ctx, "/look", request{Key: key.String(), Workflow: id})
+	switch {
+	case err != nil:
+		return "", step.StillUnknown, err
+	case receipt == "":
+		return "", step.NotApplied, nil
+	}
+	return receipt, step.Happened, nil
+}
+
+// doubtful reserves and then charges a provider that must not be called again
+// without knowing better: it is asked, or a person is.
+func (s *site) doubtful(name string, doubt func(step.Step[int, string]) step.Step[int, string]) statemachine.Definition[trip] {
+	p := step.Policy{Attempts: 2, Backoff: step.Constant(10 * time.Millisecond), Timeout: 500 * time.Millisecond}
+	reserve := step.Call("reserve", s.call).With(quick).Undo(step.UndoCall("unreserve", s.undo).With(quick))
+	charge := doubt(step.Call("charge", s.call).With(p).Undo(step.UndoCall("refund", s.undo).With(quick)))
+	return statemachine.Definition[trip]{
+		Name: name, Version: 1, Start: "reserving", Ends: ends, OnFailure: "undone",
+		States: statemachine.States[trip]{
+			"reserving": statemachine.Do(reserve, trip.amount, (*trip).got).Then("charging"),
+			"charging":  statemachine.Do(charge, trip.amount, (*trip).got).Then("good"),
+		},
+	}
+}
+
 // fan opens, makes n calls at the same time, do-1 to do-n, and counts. All but
 // the counting can be undone.
 func (s *site) fan(name string, n int, p step.Policy) statemachine.Definition[trip] {
@@ -378,6 +407,8 @@ func (s *site) definitions() []statemachine.Definition[trip] {
 		s.nap(),
 		s.parcel(),
 		s.sealed(),
+		s.doubtful("probed", func(c step.Step[int, string]) step.Step[int, string] { return c.Probe(s.look) }),
+		s.doubtful("unsure", step.Step[int, string].Hold),
 		s.fan("fan", 3, quick),
 		s.wide(),
 		s.mixed(),

@@ -94,6 +94,7 @@ func newLedger() *ledger {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /call", l.call)
 	mux.HandleFunc("POST /visit", l.visit)
+	mux.HandleFunc("POST /look", l.look)
 	l.server = httptest.NewServer(mux)
 	return l
 }
@@ -163,6 +164,26 @@ func (l *ledger) visit(w http.ResponseWriter, r *http.Request) {
 	l.tell()
 	l.mu.Unlock()
 	l.reply(w, r, a, "")
+}
+
+// look tells what became of a key, without a call: its receipt, or none. A script
+// for the hook "look" makes it fail.
+func (l *ledger) look(w http.ResponseWriter, r *http.Request) {
+	req, ok := readRequest(w, r)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	at := req.Workflow + "/look"
+	l.visits[at]++
+	a := l.scripted(at)
+	receipt := ""
+	if row := l.rows[req.Key]; row != nil {
+		receipt = row.receipt
+	}
+	l.tell()
+	l.mu.Unlock()
+	l.reply(w, r, a, receipt)
 }
 
 func readRequest(w http.ResponseWriter, r *http.Request) (req request, ok bool) {

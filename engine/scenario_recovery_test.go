@@ -394,20 +394,20 @@ func TestLateBodyOfADrainedWorker(t *testing.T) {
 	})
 }
 
-// A body that ends its process again and again, under workers that are started
-// again and again: after five crashes the workflow is HELD, and the healthy ones
-// beside it all finish.
+// SCENARIO 11: a body that ends its process again and again, under workers that are
+// started again and again: after five crashes the workflow is HELD, and the healthy
+// ones beside it all finish.
 func TestPoison(t *testing.T) {
 	eachStore(t, func(w *world) {
 		w.knows("saga", "single")
-		const healthy = 20
+		const healthy = 100
 		for range 10 {
 			w.ledger.next("poison", "work", tells("exit"))
 		}
 		c := w.client()
 		c.start("single", "poison", trip{Amount: 1})
 		for i := range healthy {
-			c.start("saga", fmt.Sprintf("w%02d", i), trip{Amount: 1})
+			c.start("saga", fmt.Sprintf("w%03d", i), trip{Amount: 1})
 		}
 		died := make(chan *process, 16)
 		launch := func() {
@@ -429,7 +429,7 @@ func TestPoison(t *testing.T) {
 			}
 		}
 		for i := range healthy {
-			c.ends(fmt.Sprintf("w%02d", i), store.Completed)
+			c.ends(fmt.Sprintf("w%03d", i), store.Completed)
 		}
 		require.Equal(w, "step work crashed its worker 5 times", c.get("poison").Reason)
 		require.Equal(w, 5, w.ledger.calls("poison", "work"))
