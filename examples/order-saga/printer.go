@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -76,7 +77,8 @@ func (p *printer) row(r row) {
 
 // step prints an attempt of a step that a worker has told of.
 func (p *printer) step(ev engine.StepEvent) {
-	p.row(row{at: time.Now(), id: ev.WorkflowID, step: ev.Step, outcome: string(ev.Outcome), took: ev.Took, key: ev.Key, why: ev.Error})
+	order, _, _ := strings.Cut(ev.WorkflowID, "/") // of an order's child too
+	p.row(row{at: time.Now(), id: order, step: ev.Step, outcome: string(ev.Outcome), took: ev.Took, key: ev.Key, why: ev.Error})
 	if ev.Outcome == engine.OutcomeRetry {
 		return
 	}

@@ -112,7 +112,7 @@ func requireSameKey(t *testing.T, stdout string) {
 	require.Len(t, charges, 2, stdout)
 	require.Equal(t, []string{"KILLED", "done"}, []string{charges[0][1], charges[1][1]})
 	require.Equal(t, charges[0][2], charges[1][2])
-	require.Contains(t, stdout, "the bank saw the key "+charges[0][2]+" 2 times, and charged it once")
+	require.Contains(t, stdout, "the bank saw the key "+charges[0][2]+" twice, and charged it once")
 }
 
 // requireUndone asserts that the refused order was undone in reverse.

@@ -90,9 +90,36 @@ func (t *tour) run(ctx context.Context) error {
 }
 
 func (t *tour) completes(ctx context.Context) error {
-	t.print.say("\n1. An order that completes.\n")
+	t.print.say("\n1. A dear order. A clerk must approve it; then its receipt and its invoice, a workflow of its own, go out at the same time.\n")
 	t.print.head()
-	return t.see(ctx, t.order(1))
+	o := t.order(1)
+	o.Cents = 2 * order.NeedsApprovalAbove
+	if _, err := t.client.place(ctx, o); err != nil {
+		return err
+	}
+	if err := t.approve(ctx, o.ID); err != nil {
+		return err
+	}
+	return t.wait(ctx, o.ID)
+}
+
+// approve is the clerk, who looks at an order once it waits for that.
+func (t *tour) approve(ctx context.Context, id string) error {
+	for {
+		now, err := t.client.orders.Get(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case now.Status.Ended():
+			return fmt.Errorf("%s ended %s without an approval", id, now.Status)
+		case now.Awaits == order.Approval.Name:
+			t.print.row(row{at: time.Now(), id: id, step: "(approval)", outcome: "signal", took: -1, why: "ada approves"})
+			return engine.Signal(ctx, t.client.eng, id, order.Approval, order.Decision{Approved: true, By: "ada"})
+		}
+		if err := sleep(ctx, poll/4); err != nil {
+			return err
+		}
+	}
 }
 
 func (t *tour) isUndone(ctx context.Context) error {
@@ -179,7 +206,7 @@ func (t *tour) wait(ctx context.Context, id string) error {
 // meaning says in a few words what an order's end means.
 func meaning(end engine.Snapshot[order.Order]) string {
 	if end.Status == store.Completed {
-		return "paid " + money(end.Data.Cents) + ", tracking number " + end.Data.Label.Tracking
+		return "paid " + money(end.Data.Cents) + ", invoice " + end.Data.Invoice + ", tracking number " + end.Data.Label.Tracking
 	}
 	return "nothing taken, nothing paid"
 }
@@ -216,8 +243,11 @@ func find(ctx context.Context, bankURL string, key step.Key) (f bank.Found, err 
 }
 
 func times(n int) string {
-	if n == 1 {
+	switch n {
+	case 1:
 		return "once"
+	case 2:
+		return "twice"
 	}
 	return strconv.Itoa(n) + " times"
 }

@@ -96,7 +96,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer st.Close()
+	defer st.Close() //nolint:errcheck // nothing is kept
 	eng, err := engine.New(st, engine.Config{Poll: 50 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err

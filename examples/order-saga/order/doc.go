@@ -5,7 +5,8 @@
 //	charge card     Call   at the bank, always with the same key
 //	approval        Await  a clerk's signal, where the order is dear
 //	print label     Call   the pivot: from here on there is only forward
-//	mail receipt    Call   cannot be unsent, and needs no undo
+//	mail receipt    Call   cannot be unsent, and needs no undo; at the same time
+//	file invoice    Child  a workflow of its own, which the order waits for
 //
 // If anything is refused or fails for good before the label is printed, what
 // was done is undone, newest first: the money goes back, then the stock.
@@ -27,6 +28,6 @@
 // # What is played
 //
 // The bank is real as far as a workflow can tell: another process that may
-// fail, hang or fall silent. The courier and the post office are played by pure
-// functions: what matters here is when they are called, not what they do.
+// fail, hang or fall silent. The courier, the post office and the tax office are
+// played by pure functions: what matters here is when they are called, not what they do.
 package order

@@ -106,14 +106,14 @@ func ExampleShop_Workflow() {
 	//     approving --> weighing: approval
 	//     approving --> cancelled: after 48h
 	//     shipping: shipping / print-label (call, pivot)
-	//     shipping --> mailing
+	//     shipping --> fulfilling
 	//     weighing: weighing / choice
 	//     weighing --> shipping: yes
 	//     weighing --> cancelled: no
 	//     cancelled: cancelled (rolled back, also on failure)
 	//     cancelled --> [*]
-	//     mailing: mailing / mail-receipt (call)
-	//     mailing --> delivered
+	//     fulfilling: fulfilling / all of mail-receipt (call), invoicing (child)
+	//     fulfilling --> delivered
 	//     delivered: delivered (completed)
 	//     delivered --> [*]
 }

@@ -14,6 +14,14 @@ type Order struct {
 	Payment     Payment     `json:"payment,omitzero"`
 	Decision    Decision    `json:"decision,omitzero"`
 	Label       Label       `json:"label,omitzero"`
+	Invoice     string      `json:"invoice,omitempty"` // its number
+}
+
+// Invoice is the durable data of the workflow that files an order's invoice.
+type Invoice struct {
+	OrderID string `json:"order"`
+	Cents   int64  `json:"cents"`
+	Number  string `json:"number,omitempty"`
 }
 
 // What the steps are asked and what they answer.
@@ -82,4 +90,8 @@ func (o *Order) decided(d Decision)     { o.Decision = d }
 func (o Order) approved() bool          { return o.Decision.Approved }
 func (o Order) parcel() Parcel          { return Parcel{o.ID, o.Address} }
 func (o *Order) labelled(l Label)       { o.Label = l }
+func (o Order) invoice() Invoice        { return Invoice{OrderID: o.ID, Cents: o.Cents} }
+func (o *Order) invoiced(i Invoice)     { o.Invoice = i.Number }
+func (i Invoice) filing() Invoice       { return i }
+func (i *Invoice) filed(number string)  { i.Number = number }
 func (o Order) letter() Letter          { return Letter{o.ID, o.Payment.Charge, o.Cents} }

@@ -74,3 +74,9 @@ func (s *Shop) PrintLabel(_ context.Context, key step.Key, p Parcel) (Label, err
 func (s *Shop) MailReceipt(context.Context, step.Key, Letter) (step.None, error) {
 	return step.None{}, nil
 }
+
+// FileInvoice hands an invoice in at the tax office, which gives one number for one
+// key.
+func (s *Shop) FileInvoice(_ context.Context, key step.Key, i Invoice) (string, error) {
+	return "INV-" + key.UUID()[:8], nil
+}

@@ -10,15 +10,15 @@ import (
 // The states of an order. They are what the database says, so they are never
 // renamed lightly.
 const (
-	Reserving statemachine.State = "reserving"
-	Charging  statemachine.State = "charging"
-	Reviewing statemachine.State = "reviewing"
-	Approving statemachine.State = "approving"
-	Weighing  statemachine.State = "weighing"
-	Shipping  statemachine.State = "shipping"
-	Mailing   statemachine.State = "mailing"
-	Delivered statemachine.State = "delivered"
-	Cancelled statemachine.State = "cancelled"
+	Reserving  statemachine.State = "reserving"
+	Charging   statemachine.State = "charging"
+	Reviewing  statemachine.State = "reviewing"
+	Approving  statemachine.State = "approving"
+	Weighing   statemachine.State = "weighing"
+	Shipping   statemachine.State = "shipping"
+	Fulfilling statemachine.State = "fulfilling"
+	Delivered  statemachine.State = "delivered"
+	Cancelled  statemachine.State = "cancelled"
 )
 
 // Approval is a clerk's answer to an order that needs one.
@@ -34,6 +34,7 @@ func (s *Shop) Workflow() statemachine.Definition[Order] {
 			Undo(step.UndoCall("refund-card", s.Refund).With(stubborn))
 		label   = step.Call("print-label", s.PrintLabel).With(stubborn).Pivot()
 		receipt = step.Call("mail-receipt", s.MailReceipt).With(stubborn).NoUndo("a mail cannot be unsent")
+		invoice = statemachine.Child(s.Invoicing()).NoUndo("an invoice that was filed stays")
 	)
 	return statemachine.Definition[Order]{
 		Name:    "order",
@@ -45,11 +46,28 @@ func (s *Shop) Workflow() statemachine.Definition[Order] {
 			Reviewing: statemachine.If(Order.needsApproval, Approving, Shipping),
 			Approving: statemachine.Await(Approval, (*Order).decided).Within(48*time.Hour, Cancelled).Then(Weighing),
 			Weighing:  statemachine.If(Order.approved, Shipping, Cancelled),
-			Shipping:  statemachine.Do(label, Order.parcel, (*Order).labelled).Then(Mailing),
-			Mailing:   statemachine.Do(receipt, Order.letter, nil).Then(Delivered),
+			Shipping:  statemachine.Do(label, Order.parcel, (*Order).labelled).Then(Fulfilling),
+			Fulfilling: statemachine.All(
+				statemachine.Do(receipt, Order.letter, nil),
+				statemachine.Do(invoice, Order.invoice, (*Order).invoiced),
+			).Then(Delivered),
 		},
 		Ends:      statemachine.Ends{Delivered: statemachine.Completed, Cancelled: statemachine.RolledBack},
 		OnFailure: Cancelled,
+	}
+}
+
+// Invoicing is the life of an invoice: the child of an order, and a workflow that
+// can be looked at, signalled and drawn like any other.
+func (s *Shop) Invoicing() statemachine.Definition[Invoice] {
+	file := step.Call("file-invoice", s.FileInvoice).With(stubborn).NoUndo("the tax office forgets nothing")
+	return statemachine.Definition[Invoice]{
+		Name:      "invoicing",
+		Version:   1,
+		Start:     "filing",
+		States:    statemachine.States[Invoice]{"filing": statemachine.Do(file, Invoice.filing, (*Invoice).filed).Then("filed")},
+		Ends:      statemachine.Ends{"filed": statemachine.Completed, "given-up": statemachine.Failed},
+		OnFailure: "given-up",
 	}
 }
 
