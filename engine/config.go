@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/pawlhq/pawl/step"
 )
 
 // Config configures an [Engine]. The zero value is ready to use.
@@ -40,6 +43,20 @@ type Config struct {
 	// durable. Calls come one at a time and hold up nothing but each other;
 	// those that cannot be kept up with are dropped.
 	OnStep func(StepEvent)
+
+	// Around, if not nil, is called in place of each attempt's body, with the body
+	// as run: for tracing, and for tests. It is called by many goroutines at once,
+	// each with the context that the body would have had; an InTx body's goroutine
+	// holds a transaction. What it returns counts as the body's.
+	Around func(ctx context.Context, b Body, run func(context.Context) ([]byte, error)) ([]byte, error)
+}
+
+// Body says which attempt's body is to run.
+type Body struct {
+	Step    string
+	Key     step.Key
+	Attempt int
+	In      []byte // the input, encoded; nil for an undo
 }
 
 // HardMaxPayload is the largest value that Config.MaxPayload can have.

@@ -226,7 +226,7 @@ func (a *advance) body(ctx context.Context, run *statemachine.RunStep, tx store.
 		if tx != nil {
 			env.Tx = txFor(run.Spec, tx)
 		}
-		return run.Spec.Run(ctx, env, run.In)
+		return a.around(ctx, run, func(ctx context.Context) ([]byte, error) { return run.Spec.Run(ctx, env, run.In) })
 	})
 	a.took = time.Since(began)
 	if err != nil && ctx.Err() != nil && !step.IsRejected(err) {
@@ -238,6 +238,15 @@ func (a *advance) body(ctx context.Context, run *statemachine.RunStep, tx store.
 		err = fmt.Errorf("%w: result of %d bytes, at most %d: %w", ErrTooLarge, len(out), a.shell.eng.cfg.MaxPayload, step.ErrEncode)
 	}
 	return out, err
+}
+
+// around calls a body as the configuration wants it.
+func (a *advance) around(ctx context.Context, run *statemachine.RunStep, body func(context.Context) ([]byte, error)) ([]byte, error) {
+	wrap := a.shell.eng.cfg.Around
+	if wrap == nil {
+		return body(ctx)
+	}
+	return wrap(ctx, Body{Step: run.Spec.Name, Key: run.Key, Attempt: a.cursor.Mark.Attempt, In: run.In}, body)
 }
 
 // probe asks the other system what became of the attempts before.
