@@ -20,6 +20,7 @@ func Example() {
 	// pawl.step
 	// pawl.inbox
 	// pawl.worker
+	// pawl.lease
 	// pawl.definition
 	// pawl.schedule
 	// pawl.slot

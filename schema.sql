@@ -76,6 +76,11 @@ CREATE INDEX workflow_ready ON pawl.workflow (bucket, definition, version, wake_
 CREATE INDEX workflow_owner ON pawl.workflow (bucket, owner)
 	WHERE owner IS NOT NULL;
 
+-- What has ended, for what is kept only for a while after that. A row enters it
+-- once, with the update that gives it up anyway.
+CREATE INDEX workflow_ended ON pawl.workflow (bucket, definition, ended_at)
+	WHERE ended_at IS NOT NULL;
+
 -- The steps that ended. Rows are inserted, never changed. item tells apart the
 -- records of a step that works on many items, from 1; 0 where there are none.
 CREATE TABLE pawl.step (
@@ -128,6 +133,14 @@ CREATE TABLE pawl.worker (
 	dead_at     timestamptz,
 	CONSTRAINT worker_pkey PRIMARY KEY (id)
 ) WITH (fillfactor = 50);
+
+-- Who does what only one worker needs to do, such as cleaning up.
+CREATE TABLE pawl.lease (
+	name       text        COLLATE "C" NOT NULL,
+	holder     uuid        NOT NULL,
+	expires_at timestamptz NOT NULL,
+	CONSTRAINT lease_pkey PRIMARY KEY (name)
+);
 
 -- The graph of each version of a definition, by which it is known.
 CREATE TABLE pawl.definition (

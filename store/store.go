@@ -13,6 +13,7 @@ type Store interface {
 	Workers
 	Clients
 	Operations
+	Retention
 	Schedules
 	Schema
 

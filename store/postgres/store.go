@@ -174,6 +174,7 @@ type texts struct {
 	branches                         string
 	workers                          string
 	amended, requests, expire        string
+	lead, expirable, forgetOld       string
 	putDefinition, fingerprint       string
 	deal, info, applied              string
 
@@ -199,6 +200,7 @@ func textsFor(schema string) texts {
 		branches: in(branchesSQL),
 		workers:  in(workersSQL),
 		amended:  in(amendedSQL), requests: in(requestsSQL), expire: in(expireSQL),
+		lead: in(leadSQL), expirable: in(expirableSQL), forgetOld: in(forgetOldSQL),
 		putDefinition: in(putDefinitionSQL), fingerprint: in(fingerprintSQL),
 		deal: in(dealSQL), info: in(infoSQL), applied: in(appliedSQL),
 

@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Read", readTests},
 		{"Payload", payloadTests},
 		{"Operate", operateTests},
+		{"Retention", retentionTests},
 		{"Schedule", scheduleTests},
 		{"Schema", schemaTests},
 		{"Hint", hintTests},

@@ -34,6 +34,9 @@ CREATE INDEX workflow_ready ON workflow (definition, version, wake_at)
 CREATE INDEX workflow_owner ON workflow (owner)
     WHERE owner IS NOT NULL;
 
+CREATE INDEX workflow_ended ON workflow (definition, ended_at)
+    WHERE ended_at IS NOT NULL;
+
 CREATE TABLE step (
     workflow_id TEXT    NOT NULL,
     step        TEXT    NOT NULL,
@@ -74,6 +77,12 @@ CREATE TABLE worker (
     started_at  INTEGER NOT NULL,
     expires_at  INTEGER NOT NULL,
     dead_at     INTEGER
+);
+
+CREATE TABLE lease (
+    name       TEXT    NOT NULL PRIMARY KEY,
+    holder     BLOB    NOT NULL,
+    expires_at INTEGER NOT NULL
 );
 
 CREATE TABLE definition (
