@@ -77,6 +77,9 @@ type (
 		args []any
 	}
 
+	// cmdClean makes and removes tombstones: evCleaned.
+	cmdClean struct{}
+
 	// cmdLeave buries this worker on its own wish: evLeft.
 	cmdLeave struct{}
 
@@ -102,5 +105,6 @@ func (cmdRelease) isCommand()   {}
 func (cmdTell) isCommand()      {}
 func (cmdHint) isCommand()      {}
 func (cmdLog) isCommand()       {}
+func (cmdClean) isCommand()     {}
 func (cmdLeave) isCommand()     {}
 func (cmdStop) isCommand()      {}

@@ -35,6 +35,10 @@ type Config struct {
 	// it gives their workflows back regardless. Default: 5 s.
 	CutTimeout time.Duration
 
+	// Clean is how often a worker that knows a definition with a Retention looks
+	// for what is too old. One worker does it at a time. Default: 1 min.
+	Clean time.Duration
+
 	// MaxPayload bounds each input, result, signal value and the data, in
 	// bytes. Default: 1 MiB; at most 16 MiB.
 	MaxPayload int
@@ -73,8 +77,8 @@ func (c Config) check() error {
 		return fmt.Errorf("config: Concurrency %d: it cannot be negative", c.Concurrency)
 	case c.Lease != 0 && c.Lease < minLease:
 		return fmt.Errorf("config: Lease %v: at least %v", c.Lease, minLease)
-	case c.Poll < 0, c.DrainTimeout < 0, c.CutTimeout < 0:
-		return fmt.Errorf("config: Poll %v, DrainTimeout %v, CutTimeout %v: none can be negative", c.Poll, c.DrainTimeout, c.CutTimeout)
+	case c.Poll < 0, c.DrainTimeout < 0, c.CutTimeout < 0, c.Clean < 0:
+		return fmt.Errorf("config: Poll %v, DrainTimeout %v, CutTimeout %v, Clean %v: none can be negative", c.Poll, c.DrainTimeout, c.CutTimeout, c.Clean)
 	case c.MaxPayload < 0 || c.MaxPayload > HardMaxPayload:
 		return fmt.Errorf("config: MaxPayload %d: 1 to %d", c.MaxPayload, HardMaxPayload)
 	}
@@ -88,6 +92,7 @@ func (c Config) withDefaults() Config {
 	c.Poll = or(c.Poll, 500*time.Millisecond)
 	c.DrainTimeout = or(c.DrainTimeout, 25*time.Second)
 	c.CutTimeout = or(c.CutTimeout, 5*time.Second)
+	c.Clean = or(c.Clean, time.Minute)
 	c.MaxPayload = or(c.MaxPayload, 1<<20)
 	return c
 }

@@ -38,6 +38,8 @@ type registered struct {
 	def      store.Def
 	machine  *statemachine.Machine
 	byParent bool // registered along with a definition that starts it
+
+	retention *Retention // nil keeps all for ever
 }
 
 // New returns an engine on st. It checks that the store's schema fits this

@@ -64,6 +64,13 @@ type (
 		err   error
 	}
 
+	// evCleaned answers cmdClean.
+	evCleaned struct {
+		id    store.WorkerID
+		round cleanRound
+		err   error
+	}
+
 	// evOwned answers cmdOwned.
 	evOwned struct {
 		id  store.WorkerID
@@ -130,6 +137,7 @@ func (evLoaded) isEvent()    {}
 func (evMail) isEvent()      {}
 func (evSwept) isEvent()     {}
 func (evScheduled) isEvent() {}
+func (evCleaned) isEvent()   {}
 func (evOwned) isEvent()     {}
 func (evStart) isEvent()     {}
 func (evStarted) isEvent()   {}

@@ -65,6 +65,8 @@ type reactor struct {
 	scheduling  bool
 	scheduleSeq int // counts the timers for the next one that is due: the last one counts
 
+	cleanSeq int // counts the timers for the next round of cleaning: the last one counts
+
 	drain drain
 }
 
@@ -77,6 +79,7 @@ type reactorConfig struct {
 	limits      store.Limits
 	drain       time.Duration
 	cut         time.Duration
+	clean       time.Duration // between two rounds of cleaning up; 0 if nothing is to be
 
 	// spec returns a step or undo of a definition. It always gives the same
 	// answer.
@@ -164,6 +167,8 @@ func (r *reactor) handle(now time.Duration, ev event) {
 		r.swept(ev)
 	case evScheduled:
 		r.scheduled(ev)
+	case evCleaned:
+		r.cleaned(ev)
 	case evOwned:
 		r.owned(ev)
 	case evStart:

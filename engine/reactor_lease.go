@@ -38,6 +38,7 @@ func (r *reactor) joined(ev evJoined) {
 	r.claimNext = true
 	r.setRenewal()
 	r.setPoll()
+	r.setClean(r.cfg.clean)
 	r.sweep()
 	r.schedule()
 	r.log(false, "worker joined", "worker", r.me.String())

@@ -20,12 +20,12 @@ var portableTx = reflect.TypeFor[store.Tx]()
 // writes nothing of it then. It registers the definitions of children first, which
 // stay registered whatever becomes of their parent; each may be registered by
 // itself as well, for a handle of its own. Register before Run.
-func Register[S any](e *Engine, d statemachine.Definition[S]) (*Workflow[S], error) {
+func Register[S any](e *Engine, d statemachine.Definition[S], opts ...RegisterOption) (*Workflow[S], error) {
 	m, err := d.Compile()
 	if err != nil {
 		return nil, fmt.Errorf("register: %w", err)
 	}
-	reg, err := e.registerAll(m)
+	reg, err := e.registerAll(m, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("register %q v%d: %w", d.Name, d.Version, err)
 	}
@@ -34,14 +34,20 @@ func Register[S any](e *Engine, d statemachine.Definition[S]) (*Workflow[S], err
 
 // registerAll registers a machine, and before it those of its children that are
 // not registered yet.
-func (e *Engine) registerAll(m *statemachine.Machine) (*registered, error) {
+func (e *Engine) registerAll(m *statemachine.Machine, opts ...RegisterOption) (*registered, error) {
+	reg := newRegistered(m)
+	for _, opt := range opts {
+		opt(reg)
+	}
+	if err := reg.checkRetention(); err != nil {
+		return nil, err
+	}
 	children := m.Children()
 	for _, name := range slices.Sorted(maps.Keys(children)) {
 		if err := e.addChild(children[name]); err != nil {
 			return nil, fmt.Errorf("child %q: %w", name, err)
 		}
 	}
-	reg := newRegistered(m)
 	return reg, e.add(reg)
 }
 

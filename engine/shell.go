@@ -61,7 +61,12 @@ func (s *shell) run(ctx context.Context) {
 
 func (s *shell) reactor() *reactor {
 	cfg := s.eng.cfg
+	clean := time.Duration(0)
+	if len(s.eng.retentions()) > 0 {
+		clean = cfg.Clean
+	}
 	return newReactor(reactorConfig{
+		clean: clean,
 		lease: cfg.Lease, margin: cfg.Lease / 5, poll: min(cfg.Poll, cfg.Lease/3), concurrency: cfg.Concurrency,
 		limits: s.store.Limits(), drain: cfg.DrainTimeout, cut: cfg.CutTimeout, spec: s.spec,
 	})

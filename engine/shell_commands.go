@@ -65,6 +65,11 @@ func (s *shell) carryOut(cmd command) {
 		s.call(func(ctx context.Context, me store.WorkerID) event {
 			return evReleased{me, cmd.holds, s.store.Release(ctx, me, cmd.rs)}
 		})
+	case cmdClean:
+		s.call(func(ctx context.Context, me store.WorkerID) event {
+			round, err := s.eng.clean(ctx, me, 2*s.eng.cfg.Clean+s.callTimeout())
+			return evCleaned{me, round, err}
+		})
 	case cmdLeave:
 		s.call(func(ctx context.Context, me store.WorkerID) event {
 			_, err := s.store.Leave(ctx, me)

@@ -32,6 +32,7 @@
 //	workerd workflow resume ID               end its pause
 //	workerd workflow terminate ID            end it at once, undoing nothing (--force)
 //	workerd workflow delete ID               delete what an ended one holds; its id stays taken (--force)
+//	workerd workflow erase ID                the same, for the sake of whom it is about (--force)
 //	workerd workflow audit ID                list what was ever asked of it, and by whom
 //	workerd schedule create DEFINITION NAME  start a workflow at each slot (--cron or --every, --zone, --input, …)
 //	workerd schedule list                    list schedules by name, with next and last slot (--limit, --after)
@@ -41,6 +42,8 @@
 //	workerd schedule trigger NAME            start a workflow of it now
 //	workerd schedule backfill NAME           start those of past slots that have not fired (--from, --to)
 //	workerd schedule delete NAME             remove it and its ledger
+//	workerd retention check                  how long each definition keeps what has ended
+//	workerd retention plan                   what a retention costs in storage (--rate, --window, --bytes)
 //	workerd worker list                      list the workers
 //	workerd version                          print the version
 //	workerd completion SHELL                 print a completion script
@@ -170,6 +173,8 @@
 //	schedule trigger  name, workflow_id
 //	schedule backfill name, workflow_ids
 //	schedule delete   name, deleted
+//	retention check   retentions: definition, version, keep_seconds, tombstone_seconds, horizon_seconds
+//	retention plan    records, bytes
 //	worker list       workers
 //	migrate up        applied: version, name, applied_at
 //	migrate status    migrations: version, name, applied_at; pending (a number)

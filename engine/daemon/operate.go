@@ -85,6 +85,11 @@ it called once more, with the same key.`,
 		flags: forceFlag, order: needsForce,
 	},
 	{
+		use: "erase ID", short: "Remove an ended workflow's payloads at once", verb: engine.Delete,
+		long:  "Remove the payloads of a workflow that has ended, now: for the sake of whom they\nare about. It is the same as delete.",
+		flags: forceFlag, order: needsForce,
+	},
+	{
 		use: "delete ID", short: "Delete an ended workflow's payloads and records", verb: engine.Delete,
 		long:  "Delete the payloads, steps and branches of a workflow that has ended. A tombstone\nstays: the id is taken, and what people have asked of it is on record. It needs\n--force, and no definition.",
 		flags: forceFlag, order: needsForce,
