@@ -19,11 +19,13 @@ func (a *advance) startChild(cmd statemachine.StartChild) error {
 	if err != nil {
 		return fmt.Errorf("start child %q: %w", cmd.ID, err)
 	}
+	next := followOf(cmds)
+	cur = capStart(cmd.Machine, cur, &next)
 	sum := sha256.Sum256(cmd.Data)
 	n := store.New{
 		ID: cmd.ID, Definition: store.Def{Name: cmd.Machine.Name(), Version: cmd.Machine.Version()},
 		InputHash: [16]byte(sum[:16]), Parent: a.job.id,
-		Place: unowned(placeOf(cmd.Machine, cur, followOf(cmds))),
+		Place: unowned(placeOf(cmd.Machine, cur, next)),
 	}
 	a.starts = append(a.starts, n)
 	if cur.Phase == statemachine.Ended {

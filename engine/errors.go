@@ -79,6 +79,9 @@ var (
 	// ErrCancelAsked says that somebody asked for the workflow's cancellation.
 	ErrCancelAsked = errors.New("cancellation was asked for")
 
+	// ErrOverdue says that the workflow's deadline has passed.
+	ErrOverdue = errors.New("deadline has passed")
+
 	// ErrTerminated says that somebody has terminated the workflow.
 	ErrTerminated = errors.New("workflow was terminated")
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"time"
 
 	"github.com/pawlhq/pawl/statemachine"
@@ -159,11 +160,15 @@ type job struct {
 	cursor  statemachine.Cursor
 	run     *statemachine.RunStep // the body to run; nil to look at what has happened
 	due     bool                  // its wake time has come
+	left    time.Duration         // until its deadline, when the job was made; noDeadline for never
 	wakeAt  time.Time
 	inbox   []store.Message
 	unseen  []string // ids of those messages that are still fresh in the database
 	refused string   // why the database refused the last transition for good; "" if it did not
 }
+
+// noDeadline is the time left of a workflow that may take for ever.
+const noDeadline = time.Duration(math.MaxInt64)
 
 // worked is what came of a job.
 type worked struct {

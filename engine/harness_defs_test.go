@@ -275,6 +275,47 @@ func (s *site) doubtful(name string, doubt func(step.Step[int, string]) step.Ste
 	}
 }
 
+// hasty is a saga of four calls that must be done within a second.
+func (s *site) hasty() statemachine.Definition[trip] {
+	d := s.chain("hasty", 4, quick, s.call)
+	d.Deadline = time.Second
+	return d
+}
+
+// hastyVote waits for a ballot, at first of all and for ever, but for a deadline.
+func (s *site) hastyVote() statemachine.Definition[trip] {
+	count := step.Call("count", s.call).With(quick).Pivot()
+	return statemachine.Definition[trip]{
+		Name: "hasty-vote", Version: 1, Start: "waiting", Ends: ends, OnFailure: "undone", Deadline: 700 * time.Millisecond,
+		States: statemachine.States[trip]{
+			"waiting":  statemachine.Await(ballot, (*trip).voted).Then("counting"),
+			"counting": statemachine.Do(count, trip.amount, (*trip).got).Then("settling"),
+			"settling": statemachine.Await(closing, func(*trip, int) {}).Then("good"),
+		},
+	}
+}
+
+// race opens, makes three calls of which the first counts, and counts.
+func (s *site) race() statemachine.Definition[trip] {
+	d := s.fan("race", 3, quick)
+	d.States["fanning"] = statemachine.Any(s.tasks(3, quick)...).Then("counting")
+	return d
+}
+
+// detour goes on by another way if its second call fails, and waits for the first
+// of two signals.
+func (s *site) detour() statemachine.Definition[trip] {
+	d := s.chain("detour", 2, brief, s.call)
+	other := step.Call("other", s.call).With(quick).Undo(step.UndoCall("unother", s.undo).With(quick))
+	d.States["s2"] = d.States["s2"].Else("around")
+	d.States["around"] = statemachine.Do(other, trip.amount, (*trip).got).Then("asking")
+	d.States["asking"] = statemachine.AwaitAny(
+		statemachine.On(ballot, (*trip).voted, "good"),
+		statemachine.On(closing, func(*trip, int) {}, "undone"),
+	).WithinFunc(trip.pause, "undone").Node()
+	return d
+}
+
 // fan opens, makes n calls at the same time, do-1 to do-n, and counts. All but
 // the counting can be undone.
 func (s *site) fan(name string, n int, p step.Policy) statemachine.Definition[trip] {
@@ -407,6 +448,10 @@ func (s *site) definitions() []statemachine.Definition[trip] {
 		s.nap(),
 		s.parcel(),
 		s.sealed(),
+		s.hasty(),
+		s.hastyVote(),
+		s.race(),
+		s.detour(),
 		s.doubtful("probed", func(c step.Step[int, string]) step.Step[int, string] { return c.Probe(s.look) }),
 		s.doubtful("unsure", step.Step[int, string].Hold),
 		s.fan("fan", 3, quick),

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/pawlhq/pawl/statemachine"
 	"github.com/pawlhq/pawl/store"
@@ -62,7 +64,7 @@ func answerOf(cmds []statemachine.Command) statemachine.CancelVerdict {
 func (a *advance) takeSignal(ctx context.Context, due bool) (took bool, err error) {
 	for _, msg := range a.inbox {
 		late := due && msg.SentAt.After(a.job.wakeAt)
-		if msg.Kind != store.MessageSignal || msg.Name != a.cursor.Awaits || a.cursor.Awaits == "" || late {
+		if msg.Kind != store.MessageSignal || late || !slices.Contains(strings.Split(a.cursor.Awaits, statemachine.AwaitsSeparator), msg.Name) {
 			continue
 		}
 		err := a.next(ctx, statemachine.Signalled{Name: msg.Name, Payload: msg.Payload})
@@ -120,4 +122,18 @@ func (a *advance) settle(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// takeDeadline takes up the deadline of the workflow's definition, if it has passed.
+// It reports whether the workflow took another course because of it.
+func (a *advance) takeDeadline(ctx context.Context, begun bool) (took bool, err error) {
+	capped := a.job.due && a.cursor.Capped
+	if a.cursor.Late || !capped && a.job.left > 0 {
+		return false, nil
+	}
+	before := a.cursor
+	if err := a.next(ctx, statemachine.DeadlinePassed{Begun: begun}); err != nil {
+		return false, err
+	}
+	return a.cursor.Phase != before.Phase || a.cursor.Cause != before.Cause, nil
 }

@@ -240,7 +240,7 @@ func (e *Engine) advanceOf(ctx context.Context, reg *registered, wf store.Workfl
 	if err != nil {
 		return nil, fmt.Errorf("read inbox of workflow %q: %w", wf.ID, err)
 	}
-	j := job{id: wf.ID, def: wf.Definition, rev: wf.Revision, parent: wf.Parent, cursor: cur, inbox: inbox, wakeAt: wf.WakeAt}
+	j := job{left: noDeadline, id: wf.ID, def: wf.Definition, rev: wf.Revision, parent: wf.Parent, cursor: cur, inbox: inbox, wakeAt: wf.WakeAt}
 	a := &advance{shell: &shell{eng: e, store: e.store}, cut: ctx, m: reg.machine, job: j, cursor: cur, inbox: inbox}
 	return a, a.loadPast(ctx)
 }

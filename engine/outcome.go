@@ -19,6 +19,7 @@ func (a *advance) finish(ctx context.Context) worked {
 		}
 	}
 	a.cursor = keepAlarm(a.cursor, a.job)
+	a.capWake()
 	if size := len(a.cursor.Data); size > a.shell.eng.cfg.MaxPayload {
 		return held(a.m, a.job, fmt.Sprintf("data of %d bytes, at most %d", size, a.shell.eng.cfg.MaxPayload))
 	}
@@ -31,6 +32,20 @@ func (a *advance) finish(ctx context.Context) worked {
 		}
 	}
 	return worked{cursor: a.cursor, transition: a.transition(), follow: a.follow, events: a.events}
+}
+
+// capWake has a workflow that waits wake by itself at its deadline at the latest, and
+// notes whether that is why: then it is not its timer that has come.
+func (a *advance) capWake() {
+	if !a.moved || a.job.left == noDeadline || a.cursor.Late || a.cursor.Branch != "" {
+		return
+	}
+	a.cursor.Capped = false
+	pauses := a.cursor.Phase == statemachine.Waiting && a.follow.run == nil
+	left := max(a.job.left-time.Since(a.began), 0) + wakeSlack
+	if pauses && (a.follow.wake == nil || *a.follow.wake > left) {
+		a.follow.wake, a.cursor.Capped = &left, true
+	}
 }
 
 // nameOfPart names a branch or a child for people.

@@ -81,6 +81,9 @@ type reactorConfig struct {
 	cut         time.Duration
 	clean       time.Duration // between two rounds of cleaning up; 0 if nothing is to be
 
+	// deadline is how long a workflow of a definition may take; 0 for ever.
+	deadline func(d store.Def) time.Duration
+
 	// spec returns a step or undo of a definition. It always gives the same
 	// answer.
 	spec func(d store.Def, name string) (step.Spec, bool)
@@ -121,6 +124,8 @@ type hold struct {
 	seen   map[string]bool // ids of messages that are no longer fresh in the database
 	taken  int             // the event at which it was adopted
 	since  time.Duration   // when it became ready
+
+	ends time.Duration // when its definition's deadline passes, by the reactor's clock; 0 for never
 
 	heir *store.Claimed // a later claim of the same row; see adopt
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/pawlhq/pawl/statemachine"
 	"github.com/pawlhq/pawl/store"
@@ -101,7 +102,24 @@ func (r *reactor) take(row store.Claimed) {
 	}
 	h.cursor = cur
 	r.holds[h.id] = h
+	r.setDeadline(h, row.UpdatedAt.Sub(row.CreatedAt))
 	r.makeReady(h)
+}
+
+// setDeadline sees to the deadline of a workflow that has been under way for a
+// while, by the database's clock. A body that it finds running is cut off, as for a
+// cancellation; whatever else is under way meets it when it goes on.
+func (r *reactor) setDeadline(h *hold, age time.Duration) {
+	limit := r.cfg.deadline(h.def)
+	if limit <= 0 || h.cursor.Branch != "" || h.cursor.Late {
+		return
+	}
+	h.ends = max(r.now+limit-age, 1)
+	r.after(h.ends-r.now, func() {
+		if r.holds[h.id] == h && h.phase == holdWorking && r.interruptible(h) {
+			r.do(cmdInterrupt{h.id, ErrOverdue})
+		}
+	})
 }
 
 // readMail asks for messages of the workflows that are held.

@@ -77,6 +77,7 @@ func (r *reactor) adoptStarted(q *startRequest, res store.StartResult) {
 	case res.Created && !q.owner.IsZero():
 		h := &hold{id: q.n.ID, def: q.n.Definition, rev: res.Revision, taken: r.seq, cursor: q.n.cursor, run: q.n.next.run}
 		r.holds[h.id] = h
+		r.setDeadline(h, 0)
 		r.makeReady(h)
 	case res.Created && q.n.next.run != nil:
 		r.claimNext = true

@@ -28,6 +28,7 @@ func newRig(t *testing.T, tune ...func(*reactorConfig)) *rig {
 	cfg := reactorConfig{
 		lease: 10 * time.Second, margin: 2 * time.Second, poll: 500 * time.Millisecond, concurrency: 10,
 		limits: store.Limits{Committers: 1, Batch: 100}, drain: 5 * time.Second, cut: time.Second,
+		deadline: func(d store.Def) time.Duration { return map[string]time.Duration{"hasty": time.Minute}[d.Name] },
 		spec: func(_ store.Def, name string) (step.Spec, bool) {
 			return step.Spec{Name: name, Pivot: name == "label", IsUndo: name == "refund"}, name != ""
 		},

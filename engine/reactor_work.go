@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/pawlhq/pawl/store"
 )
@@ -70,8 +71,17 @@ func (r *reactor) work(h *hold) {
 	r.working++
 	r.do(cmdWork{job{
 		id: h.id, def: h.def, rev: h.rev, parent: h.parent, cursor: h.cursor,
-		run: h.run, due: h.due, wakeAt: h.wakeAt, inbox: h.inbox, unseen: h.unseen(), refused: h.refused,
+		left: r.left(h), run: h.run, due: h.due, wakeAt: h.wakeAt, inbox: h.inbox, unseen: h.unseen(), refused: h.refused,
 	}})
+}
+
+// left is how long a workflow has until its deadline; not positive once that has
+// passed, and noDeadline if it has none.
+func (r *reactor) left(h *hold) time.Duration {
+	if h.ends == 0 {
+		return noDeadline
+	}
+	return h.ends - r.now
 }
 
 // unseen returns the ids of messages that the next transition will mark as seen.

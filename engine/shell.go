@@ -68,8 +68,17 @@ func (s *shell) reactor() *reactor {
 	return newReactor(reactorConfig{
 		clean: clean,
 		lease: cfg.Lease, margin: cfg.Lease / 5, poll: min(cfg.Poll, cfg.Lease/3), concurrency: cfg.Concurrency,
-		limits: s.store.Limits(), drain: cfg.DrainTimeout, cut: cfg.CutTimeout, spec: s.spec,
+		limits: s.store.Limits(), drain: cfg.DrainTimeout, cut: cfg.CutTimeout, spec: s.spec, deadline: s.deadline,
 	})
+}
+
+// deadline is how long a workflow of a registered definition may take.
+func (s *shell) deadline(d store.Def) time.Duration {
+	reg, err := s.eng.lookup(d)
+	if err != nil {
+		return 0
+	}
+	return reg.machine.Deadline()
 }
 
 // spec returns a step or undo of a registered definition.

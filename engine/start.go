@@ -103,12 +103,22 @@ func (e *Engine) prepare(reg *registered, id string, data []byte) (newWorkflow, 
 		return newWorkflow{}, fmt.Errorf("start workflow %q: %w: %w", id, ErrBadInput, err)
 	}
 	next := followOf(cmds)
+	cur = capStart(reg.machine, cur, &next)
 	sum := sha256.Sum256(data)
 	return newWorkflow{
 		New:    store.New{ID: id, Definition: reg.def, InputHash: [16]byte(sum[:16]), Place: placeOf(reg.machine, cur, next)},
 		cursor: cur,
 		next:   next,
 	}, nil
+}
+
+// capStart has a workflow that begins by waiting wake at its deadline at the latest.
+func capStart(m *statemachine.Machine, c statemachine.Cursor, next *follow) statemachine.Cursor {
+	limit := m.Deadline()
+	if limit > 0 && c.Phase == statemachine.Waiting && (next.wake == nil || *next.wake > limit) {
+		next.wake, c.Capped = &limit, true
+	}
+	return c
 }
 
 // judge tells a duplicate start from a conflicting one.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl/statemachine"
 	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 )
@@ -59,7 +60,7 @@ func (e *Engine) hasMail(ctx context.Context, info Info) (bool, error) {
 	msgs, err := e.store.Inbox(ctx, info.ID)
 	return slices.ContainsFunc(msgs, func(m store.Message) bool {
 		return m.Kind == store.MessageCancel || info.Open > 0 && (m.Kind == store.MessageBranch || m.Kind == store.MessageChild) ||
-			m.Kind == store.MessageSignal && m.Name == info.Awaits
+			m.Kind == store.MessageSignal && slices.Contains(strings.Split(info.Awaits, statemachine.AwaitsSeparator), m.Name)
 	}), err
 }
 
@@ -202,7 +203,7 @@ func (s situation) joining() string {
 }
 
 func (s situation) awaiting() string {
-	text := fmt.Sprintf("waiting for signal %s since %s", s.Awaits, s.clock(s.UpdatedAt))
+	text := fmt.Sprintf("waiting for signal %s since %s", strings.ReplaceAll(s.Awaits, statemachine.AwaitsSeparator, " or "), s.clock(s.UpdatedAt))
 	if s.WakeAt.IsZero() {
 		return text + ", without a time limit"
 	}

@@ -36,7 +36,7 @@ func (s *shell) advance(ctx, cut context.Context, me store.WorkerID, j job) work
 	if err != nil {
 		return held(nil, j, err.Error())
 	}
-	a := &advance{shell: s, cut: cut, me: me, m: reg.machine, job: j, cursor: j.cursor, inbox: j.inbox}
+	a := &advance{shell: s, cut: cut, me: me, m: reg.machine, job: j, cursor: j.cursor, inbox: j.inbox, began: time.Now()}
 	return a.run(ctx)
 }
 
@@ -57,6 +57,7 @@ type advance struct {
 	events   []StepEvent
 	follow   follow
 	took     time.Duration // of the body
+	began    time.Time     // when the job was
 	moved    bool          // the machine has answered something
 	tx       bool          // a transaction is open, and keeps a connection
 	deferred bool          // a cancellation waits for the pivot's outcome
@@ -99,6 +100,9 @@ func (a *advance) begin(ctx context.Context) (*statemachine.RunStep, error) {
 		if took, err := a.takeVerbs(ctx, true); err != nil || took {
 			return nil, err
 		}
+		if overdue, err := a.takeDeadline(ctx, false); err != nil || overdue {
+			return nil, err
+		}
 		return a.job.run, nil
 	}
 	// A HELD workflow does not say whether its step's body has run: it may have.
@@ -107,6 +111,9 @@ func (a *advance) begin(ctx context.Context) (*statemachine.RunStep, error) {
 		return nil, err
 	}
 	if took, err := a.takeVerbs(ctx, a.job.due); err != nil || took {
+		return nil, err
+	}
+	if overdue, err := a.takeDeadline(ctx, begun); err != nil || overdue {
 		return nil, err
 	}
 	if err := a.takeTimeOrSignal(ctx); err != nil {
@@ -319,6 +326,10 @@ func (a *advance) after(ctx context.Context, run *statemachine.RunStep, out []by
 // interrupted goes on after a body that its own engine has cut off: at once with
 // what it was cut off for, if that was a message.
 func (a *advance) interrupted(ctx context.Context, run *statemachine.RunStep, err error) error {
+	if errors.Is(context.Cause(a.cut), ErrOverdue) {
+		a.tell(run, OutcomeCut, err)
+		return a.next(ctx, statemachine.DeadlinePassed{Begun: true})
+	}
 	cut, ok := errors.AsType[*interruption](context.Cause(a.cut))
 	if !ok {
 		return a.next(ctx, statemachine.Interrupted{})

@@ -116,7 +116,8 @@ func (t *turn) stepFailed(e StepFailed) error {
 
 // exhausted goes on after a step that has failed for good.
 func (t *turn) exhausted(n node, e StepFailed) error {
-	if t.c.Pivoted || n.step.Pivot && !e.Rejected && !e.NoEffect {
+	goesOn := n.otherwise != "" && t.c.Branch == ""
+	if t.c.Pivoted && !goesOn || n.step.Pivot && !e.Rejected && !e.NoEffect {
 		t.hold(t.failure(e))
 		return nil
 	}
@@ -127,8 +128,11 @@ func (t *turn) exhausted(n node, e StepFailed) error {
 	if err := t.giveUp(n, e.Rejected || e.NoEffect, e.Error); err != nil {
 		return err
 	}
-	if t.c.Lanes > 0 {
+	switch {
+	case t.c.Lanes > 0:
 		return t.loses(cause, reason)
+	case goesOn:
+		return t.enterOrHold(n.otherwise)
 	}
 	return t.leave(cause, reason)
 }

@@ -104,7 +104,7 @@ func (t *turn) childEnded(e ChildEnded) error {
 	if t.c.PastKnown {
 		t.c.Past = append(t.c.Past[:len(t.c.Past):len(t.c.Past)], Past{Step: r.Step, Group: r.Group, Outcome: r.Outcome, In: r.In, Out: r.Out})
 	}
-	return t.closed(cause, reason)
+	return t.closed(p.step.Name, cause, reason)
 }
 
 // strict returns a function that checks that raw is one JSON value that fits S,

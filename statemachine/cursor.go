@@ -32,6 +32,7 @@ const (
 	Exhausted Cause = "exhausted" // a step failed as often as its policy allows
 	Cancelled Cause = "cancelled" // somebody asked for it
 	TimedOut  Cause = "timed out" // a wait ended without its signal
+	Overdue   Cause = "overdue"   // the definition's deadline has passed
 	Chosen    Cause = "chosen"    // the graph itself led to a RolledBack end
 	Stopped   Cause = "stopped"   // somebody terminated it: nothing was undone
 )
@@ -69,6 +70,10 @@ type Cursor struct {
 
 	Paused bool  // it is Held because somebody paused it
 	Alarm  int64 // when it would have woken by itself had it not been Held, in microseconds since 1970; 0 for never
+
+	Late   bool   // the deadline has passed, and was seen to
+	Capped bool   // it wakes by itself because of the deadline: set by the engine
+	Won    string // the step that was the first of an Any to be done; "" for none
 
 	Sure  int // the attempt before which a probe may ask: the ones before it have certainly ended
 	Clear int // the attempt before which none has had an effect, as a probe or a person has said

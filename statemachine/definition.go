@@ -1,6 +1,9 @@
 package statemachine
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // State names a place in a workflow. It is what the workflow's row says, so
 // renaming one calls for a new version.
@@ -67,6 +70,12 @@ type Definition[S any] struct {
 	// was refused or has failed for good before the point of no return. It is a
 	// RolledBack end or, where nothing is to be undone, a Failed one.
 	OnFailure State
+
+	// Deadline, if not zero, is how long a workflow may take from its start. Once it
+	// has passed, and before the point of no return, the workflow is rolled back as
+	// by a cancellation; behind it, it is HELD. Branches have none of their own. It
+	// may be changed without a new version.
+	Deadline time.Duration
 }
 
 // Validate returns every fault of the definition at once, joined; each is a
@@ -95,6 +104,7 @@ func (d Definition[S]) table() table {
 		states:    make(map[State]node, len(d.States)),
 		ends:      make(map[State]End, len(d.Ends)),
 		onFailure: d.OnFailure,
+		deadline:  d.Deadline,
 		strict:    strict[S],
 	}
 	for s, n := range d.States {

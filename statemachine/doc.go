@@ -8,10 +8,14 @@
 //	Do(step, in, out).Then(next)                 run a step, merge its result into the data
 //	If(cond, yes, no), Switch(pick, targets...)  choose at once, by the data
 //	All(tasks...).Then(next)                     run several at the same time
+//	Any(tasks...).Then(next)                     the same, and the first to be done counts
 //	Each(items, step, merge).Then(next)          run one for each of many items
 //	Sleep(duration).Then(next)                   let time pass
 //	Await(signal, merge).Within(d, late).Then(next)
 //	                                             wait for a message from outside, up to d
+//	AwaitAny(On(signal, merge, next), ...).Node()
+//	                                             wait for the first of several
+//	Do(step, in, out).Then(next).Else(other)     go on by another way if the step fails
 //
 // It is data. What it may do can be validated, compared with an earlier version
 // and drawn before a single workflow has started. [Definition.Compile] turns it
@@ -64,6 +68,9 @@
 // last has ended the root goes on: it merges the results, in the order of the
 // tasks, or begins the rollback, which goes over the records of root and
 // branches as over those of one row.
+//
+// In a state of [Any] the first branch that has succeeded wins; the root undoes what
+// the others have done, and goes on.
 //
 // In a state of [Each] the branches are lanes, which work on one item after
 // another: an item's end is a transition of its lane, and the root moves only

@@ -78,6 +78,11 @@ type (
 		Begun  bool // the body of the marked step has begun, so it may have had its effect
 	}
 
+	// DeadlinePassed says that the definition's Deadline has passed.
+	DeadlinePassed struct {
+		Begun bool // as in CancelAsked
+	}
+
 	// Asked says that a person wants something of the workflow. The answer is
 	// Answered.
 	Asked struct {
@@ -106,4 +111,6 @@ func (BranchEnded) event() {}
 func (ChildEnded) event()  {}
 func (CancelAsked) event() {}
 func (Asked) event()       {}
-func (Unstorable) event()  {}
+
+func (DeadlinePassed) event() {}
+func (Unstorable) event()     {}

@@ -100,24 +100,33 @@ func (t *turn) branchEnded(e BranchEnded) error {
 	}
 	t.c.Failures += e.Failures
 	if e.Cause == "" && t.c.Failures > t.node().tolerate {
-		return t.closed(Exhausted, fmt.Sprintf("%d items failed, the last: %s", t.c.Failures, e.Reason))
+		return t.closed(e.Path, Exhausted, fmt.Sprintf("%d items failed, the last: %s", t.c.Failures, e.Reason))
 	}
-	return t.closed(e.Cause, e.Reason)
+	return t.closed(e.Path[strings.LastIndexByte(e.Path, '/')+1:], e.Cause, e.Reason)
 }
 
 // closed counts one branch or child less; with a cause it has failed.
-func (t *turn) closed(cause Cause, reason string) error {
+func (t *turn) closed(part string, cause Cause, reason string) error {
 	t.c.Open--
-	if cause != "" && t.c.Cause == "" {
+	n := t.node()
+	switch {
+	case n.kind == anyOf && t.c.Cause == "":
+		t.race(part, cause, reason)
+	case cause != "" && t.c.Cause == "":
 		t.stopBranches(cause, reason)
 	}
 	switch {
 	case t.c.Open > 0:
 		return nil
+	case t.c.Won != "":
+		return t.undoLosers()
+	case t.c.Cause != "" && n.otherwise != "" && t.c.Cause != Cancelled && t.c.Cause != Overdue:
+		t.c.Cause, t.c.Reason = "", ""
+		return t.enter(n.otherwise, Chosen, "")
 	case t.c.Cause != "":
 		return t.rollBack(t.m.onFailure, t.c.Cause, t.c.Reason)
 	}
-	return t.join(t.node())
+	return t.join(n)
 }
 
 // opened reports whether this entry of the state has started that branch.

@@ -77,7 +77,7 @@ func (t table) encode() ([]byte, error) {
 }
 
 func newGraphState(s State, n node) graphState {
-	g := graphState{Name: s, Kind: n.kind.String(), Signal: n.signal}
+	g := graphState{Name: s, Kind: n.kind.String(), Signal: n.awaited()}
 	if n.kind == doStep || n.kind == each {
 		g.Step = newGraphStep(n.step)
 	}

@@ -3,6 +3,7 @@ package statemachine
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 
 	"github.com/pawlhq/pawl/step"
 )
@@ -48,8 +49,8 @@ func newMachine(t table) (*Machine, error) {
 				}
 			}
 		}
-		if n.kind == await {
-			m.signals[n.signal] = n.fits
+		for _, a := range n.arms {
+			m.signals[a.signal] = a.fits
 		}
 	}
 	return m, nil
@@ -71,6 +72,9 @@ func (m *Machine) Name() string { return m.name }
 
 // Version returns the definition's version.
 func (m *Machine) Version() int { return m.version }
+
+// Deadline is how long a workflow may take from its start; 0 for ever.
+func (m *Machine) Deadline() time.Duration { return m.deadline }
 
 // Fingerprint identifies the graph: the SHA-256, in hexadecimal, of
 // [Machine.Graph]. Two programs that register one version of a definition must

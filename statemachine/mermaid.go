@@ -59,15 +59,15 @@ func (n node) caption() string {
 	case doStep:
 		return stepCaption(n.step)
 	case await:
-		return "await " + n.signal
+		return "await " + strings.ReplaceAll(n.awaited(), AwaitsSeparator, " or ")
 	case each:
 		return "each " + stepCaption(n.step)
-	case all:
+	case all, anyOf:
 		var tasks []string
 		for _, p := range n.parts {
 			tasks = append(tasks, p.caption())
 		}
-		return "all of " + strings.Join(tasks, ", ")
+		return n.kind.String() + " of " + strings.Join(tasks, ", ")
 	default:
 		return n.kind.String()
 	}
@@ -88,7 +88,9 @@ func stepCaption(sp step.Spec) string {
 // edgeCaption says when the i-th edge is taken.
 func (n node) edgeCaption(i int) string {
 	switch {
-	case n.bounded && i == 1:
+	case n.bounded && i == len(n.arms) && n.withinOf != nil:
+		return ": in time no more"
+	case n.bounded && i == len(n.arms):
 		return ": after " + brief(n.within)
 	case n.edges[i].label == "":
 		return ""

@@ -73,8 +73,10 @@ func (t *turn) take(e Event) error {
 	case TimerFired:
 		return t.timerFired()
 	case Signalled:
-		if t.waitingIn(await) && t.c.Awaits == e.Name && t.node().signal == e.Name {
-			return t.signalled(e.Payload)
+		if t.waitingIn(await) && t.c.Awaits == t.node().awaited() {
+			if _, ok := t.node().armOf(e.Name); ok {
+				return t.signalled(e.Name, e.Payload)
+			}
 		}
 	case BranchEnded:
 		return t.branchEnded(e)
@@ -83,6 +85,10 @@ func (t *turn) take(e Event) error {
 	case CancelAsked:
 		if t.c.Phase != 0 {
 			return t.cancelAsked(e)
+		}
+	case DeadlinePassed:
+		if t.c.Phase != 0 {
+			return t.deadlinePassed(e)
 		}
 	case Asked:
 		if t.c.Phase != 0 {

@@ -26,6 +26,17 @@ func (t Task[S]) Then(s State) Node[S] {
 	return Node[S](t)
 }
 
+// Else makes the node lead to s, rather than to the rollback, when its step is
+// refused or has failed for good: what was done stays done, and can still be undone
+// later on. In a state of several tasks that is once all of them have ended. A
+// cancellation and a deadline do not take it. Behind the point of no return it is
+// the way to go on without a person; it leads forward only, like every edge there.
+func (n Node[S]) Else(s State) Node[S] {
+	n.node.otherwise = s
+	n.node.edges = append(n.node.edges[:len(n.node.edges):len(n.node.edges)], edge{s, "else"})
+	return n
+}
+
 // Do runs st. Its input is taken from the workflow's data by in, and its result
 // merged into the data by out; a nil out drops the result.
 //
@@ -51,6 +62,19 @@ func All[S any](tasks ...Task[S]) Task[S] {
 		n.parts = append(n.parts, t.node)
 	}
 	return Task[S]{n}
+}
+
+// Any runs tasks at the same time, like [All], and goes on with the result of the
+// first that is done. The others are stopped then: those that have not begun never
+// will, those that run are cut off, and whatever they have or may have done is
+// undone, newest first, before the workflow goes on. If all of them fail, so does the
+// state, for the reason of the first.
+//
+// Only the winner's result is merged.
+func Any[S any](tasks ...Task[S]) Task[S] {
+	t := All(tasks...)
+	t.node.kind = anyOf
+	return t
 }
 
 // Sleep waits for the duration that d reads from the workflow's data. One that
@@ -87,7 +111,7 @@ func Switch[S any](pick func(S) State, targets ...State) Node[S] {
 // In one definition a name always stands for the same T.
 type Signal[T any] struct{ Name string }
 
-// Wait is a wait for a signal. It becomes a [Node] by saying where it leads.
+// Wait is a wait for a signal, or for one of several. It becomes a [Node] by saying where it leads.
 type Wait[S any] struct {
 	node node
 	late State
@@ -96,7 +120,37 @@ type Wait[S any] struct {
 // Await waits for sig and merges its value into the workflow's data. A signal
 // that came early is kept until its wait.
 func Await[S, T any](sig Signal[T], merge func(*S, T)) Wait[S] {
-	return Wait[S]{node: node{kind: await, signal: sig.Name, carries: reflect.TypeFor[T](), fits: decodes[T], merge: merges(merge)}}
+	return Wait[S]{node: node{kind: await, arms: []arm{newArm(sig, merge)}}}
+}
+
+// Arm is one of the signals that [AwaitAny] waits for.
+type Arm[S any] struct{ arm arm }
+
+// On takes sig as one of the answers to a wait: its value is merged by merge, and
+// leads to s.
+func On[S, T any](sig Signal[T], merge func(*S, T), s State) Arm[S] {
+	a := newArm(sig, merge)
+	a.to = s
+	return Arm[S]{a}
+}
+
+// AwaitAny waits for the first of several signals. Each leads to a state of its own,
+// so the wait is a node at once; [Wait.Then] has nothing to add to it:
+//
+//	AwaitAny(On(paid, (*Order).paid, Shipping), On(withdrawn, (*Order).withdrawn, Cancelled)).
+//		Within(time.Hour, Cancelled).Node()
+//
+// Of those that are there the one that was sent first is taken.
+func AwaitAny[S any](arms ...Arm[S]) Wait[S] {
+	n := node{kind: await}
+	for _, a := range arms {
+		n.arms = append(n.arms, a.arm)
+	}
+	return Wait[S]{node: n}
+}
+
+func newArm[S, T any](sig Signal[T], merge func(*S, T)) arm {
+	return arm{signal: sig.Name, carries: reflect.TypeFor[T](), fits: decodes[T], merge: merges(merge)}
 }
 
 // Within bounds the wait: if no signal has come after d, the workflow goes to
@@ -106,9 +160,27 @@ func (w Wait[S]) Within(d time.Duration, late State) Wait[S] {
 	return w
 }
 
-// Then makes the wait a node that leads to s once the signal has come.
+// WithinFunc is Within for a duration that d reads from the workflow's data when
+// the wait begins. One that is not positive is over at once.
+func (w Wait[S]) WithinFunc(d func(S) time.Duration, late State) Wait[S] {
+	w.node.bounded, w.node.withinOf, w.late = true, reads(d), late
+	return w
+}
+
+// Then makes the wait for one signal a node that leads to s once it has come.
 func (w Wait[S]) Then(s State) Node[S] {
-	w.node.edges = []edge{{s, w.node.signal}}
+	for i := range w.node.arms {
+		w.node.arms[i].to = s
+	}
+	return w.Node()
+}
+
+// Node makes the wait of [AwaitAny] a node.
+func (w Wait[S]) Node() Node[S] {
+	w.node.edges = nil
+	for _, a := range w.node.arms {
+		w.node.edges = append(w.node.edges, edge{a.to, a.signal})
+	}
 	if w.node.bounded {
 		w.node.edges = append(w.node.edges, edge{w.late, "timeout"})
 	}

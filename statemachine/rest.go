@@ -27,6 +27,10 @@ type flat struct {
 	Paused bool  `json:"paused,omitempty"`
 	Alarm  int64 `json:"alarm_us,omitempty"`
 
+	Late   bool   `json:"late,omitempty"`
+	Capped bool   `json:"capped,omitempty"`
+	Won    string `json:"won,omitempty"`
+
 	Sure  int `json:"sure,omitempty"`
 	Clear int `json:"clear,omitempty"`
 	Asks  int `json:"asks,omitempty"`
@@ -36,7 +40,7 @@ type flat struct {
 // It is nil when all are zero, as they are for most workflows most of the time.
 // Equal cursors give equal bytes.
 func (c Cursor) Rest() []byte {
-	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm, c.Sure, c.Clear, c.Asks}, c.Groups}
+	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm, c.Late, c.Capped, c.Won, c.Sure, c.Clear, c.Asks}, c.Groups}
 	if r.flat == (flat{}) && len(r.Groups) == 0 {
 		return nil
 	}
@@ -68,6 +72,7 @@ func (c *Cursor) SetRest(data []byte) error {
 	c.End, c.Cause, c.From, c.Why, c.Groups, c.Open = r.End, r.Cause, r.From, r.Why, r.Groups, r.Open
 	c.Item, c.Lanes, c.Failures = r.Item, r.Lanes, r.Failures
 	c.Paused, c.Alarm = r.Paused, r.Alarm
+	c.Late, c.Capped, c.Won = r.Late, r.Capped, r.Won
 	c.Sure, c.Clear, c.Asks = r.Sure, r.Clear, r.Asks
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 func (t *turn) rollBack(end State, cause Cause, reason string) error {
 	t.c.Mark, t.c.Awaits, t.c.From = Mark{}, "", 0
 	t.c.Lanes, t.c.Failures = 0, 0
-	t.c.Paused, t.c.Alarm = false, 0
+	t.c.Paused, t.c.Alarm, t.c.Won = false, 0, ""
 	t.c.End, t.c.Cause, t.c.Reason = end, cause, reason
 	if t.m.ends[end] == Failed {
 		t.end(end)
@@ -32,6 +32,10 @@ func (t *turn) undoNext() error {
 		return ErrNeedsPast
 	}
 	p, ok := t.newestToUndo()
+	if !ok && t.undoesLosers() {
+		t.c.Mark, t.c.Item = Mark{}, 0
+		return t.joinWinner()
+	}
 	if !ok {
 		t.c.Mark, t.c.Item = Mark{}, 0
 		t.end(t.c.End)
@@ -45,7 +49,9 @@ func (t *turn) undoNext() error {
 // newestToUndo returns the youngest record that still has to be undone.
 func (t *turn) newestToUndo() (Past, bool) {
 	for p := range t.m.LeftToUndo(t.c.Past) {
-		return p, true
+		if !t.undoesLosers() || t.lost(p) {
+			return p, true
+		}
 	}
 	return Past{}, false
 }

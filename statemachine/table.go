@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlhq/pawl/step"
@@ -18,6 +19,7 @@ type table struct {
 	states    map[State]node
 	ends      map[State]End
 	onFailure State
+	deadline  time.Duration
 	strict    func(raw []byte) ([]byte, error)
 }
 
@@ -31,10 +33,11 @@ const (
 	await
 	all
 	each
+	anyOf
 )
 
 func (k kind) String() string {
-	return [...]string{"nothing", "step", "choice", "sleep", "await", "all", "each"}[k]
+	return [...]string{"nothing", "step", "choice", "sleep", "await", "all", "each", "any"}[k]
 }
 
 // node is what happens in a state, with its types erased.
@@ -58,11 +61,21 @@ type node struct {
 	atMost   int
 	tolerate int
 
-	signal  string                   // await
-	carries reflect.Type             // the type of the signal's value
+	arms     []arm // await: the signals, in the order of their edges
+	bounded  bool  // the wait ends after within
+	within   time.Duration
+	withinOf func(data []byte) (time.Duration, error) // nil for within
+
+	otherwise State // where it leads when its work fails for good; "" for the rollback
+}
+
+// arm is one of the signals that a wait takes.
+type arm struct {
+	signal  string
+	carries reflect.Type             // the type of its value
 	fits    func(value []byte) error // tells a value that is not the signal's
-	bounded bool                     // the wait ends after within
-	within  time.Duration
+	merge   func(data, value []byte) (merged []byte, err error)
+	to      State
 }
 
 // edge leads to another state or to an end.
@@ -76,7 +89,7 @@ func (n node) tasks() []node {
 	switch n.kind {
 	case doStep:
 		return []node{n}
-	case all:
+	case all, anyOf:
 		return n.parts
 	case each:
 		return []node{n.lane()}
@@ -88,14 +101,36 @@ func (n node) tasks() []node {
 // fans reports whether the node works in other rows than the workflow's own: in
 // branches, in a child, or in both.
 func (n node) fans() bool {
-	return n.kind == all || n.kind == each || n.kind == doStep && n.step.Kind == step.KindChild
+	return n.kind == all || n.kind == anyOf || n.kind == each || n.kind == doStep && n.step.Kind == step.KindChild
 }
 
 // next is where the node leads when its work is done or its signal has come.
 func (n node) next() State { return n.edges[0].to }
 
 // late is where a bounded wait leads when no signal has come.
-func (n node) late() State { return n.edges[1].to }
+func (n node) late() State { return n.edges[len(n.arms)].to }
+
+// awaited are the names of the signals that it waits for, as Cursor.Awaits has them.
+func (n node) awaited() string {
+	names := make([]string, len(n.arms))
+	for i, a := range n.arms {
+		names[i] = a.signal
+	}
+	return strings.Join(names, AwaitsSeparator)
+}
+
+// armOf is the arm of a signal.
+func (n node) armOf(signal string) (arm, bool) {
+	i := slices.IndexFunc(n.arms, func(a arm) bool { return a.signal == signal })
+	if i < 0 {
+		return arm{}, false
+	}
+	return n.arms[i], true
+}
+
+// AwaitsSeparator parts the names of several signals in Cursor.Awaits. No name holds
+// it.
+const AwaitsSeparator = "|"
 
 // leadsTo reports whether one of the node's edges goes to s.
 func (n node) leadsTo(s State) bool {

@@ -67,6 +67,9 @@ func (c *checker) checkHead() {
 	if len(c.ends) == 0 {
 		c.fault("", "no Ends")
 	}
+	if c.deadline < 0 {
+		c.fault("", "Deadline %v is no time to take", c.deadline)
+	}
 	switch {
 	case c.onFailure == "":
 		c.fault("", "no OnFailure: say where a cancelled workflow ends")
@@ -99,7 +102,7 @@ func (c *checker) checkState(s State) {
 	case doStep:
 		c.checkGiven(s, n.input != nil, "in of step "+n.step.Name)
 		c.checkStep(s, n.step)
-	case all:
+	case all, anyOf:
 		c.checkTasks(s, n)
 	case each:
 		c.checkItems(s, n)
@@ -115,6 +118,9 @@ func (c *checker) checkState(s State) {
 	default:
 		c.fault(s, "nothing happens in it")
 	}
+	if n.otherwise != "" && len(n.tasks()) == 0 {
+		c.fault(s, "has an Else, but no step that could fail")
+	}
 	for _, e := range n.edges {
 		if !c.working(e.to) && !c.final(e.to) {
 			c.fault(s, "leads to %q, which is not defined", e.to)
@@ -129,11 +135,21 @@ func (c *checker) checkGiven(s State, given bool, what string) {
 }
 
 func (c *checker) checkWait(s State, n node) {
-	c.checkGiven(s, n.merge != nil, "merge of signal "+n.signal)
-	if !step.ValidName(n.signal) {
-		c.fault(s, "bad signal %q: %s", n.signal, ruleOfNames)
+	if len(n.arms) == 0 {
+		c.fault(s, "AwaitAny waits for nothing")
 	}
-	if n.bounded && n.within <= 0 {
+	seen := map[string]bool{}
+	for _, a := range n.arms {
+		c.checkGiven(s, a.merge != nil, "merge of signal "+a.signal)
+		if !step.ValidName(a.signal) {
+			c.fault(s, "bad signal %q: %s", a.signal, ruleOfNames)
+		}
+		if seen[a.signal] {
+			c.fault(s, "waits for signal %q twice", a.signal)
+		}
+		seen[a.signal] = true
+	}
+	if n.bounded && n.withinOf == nil && n.within <= 0 {
 		c.fault(s, "Within %v is no time to wait", n.within)
 	}
 }
@@ -141,18 +157,16 @@ func (c *checker) checkWait(s State, n node) {
 // checkSignals checks that a signal's name stands for one type, since a sender
 // cannot know which state it will reach.
 func (c *checker) checkSignals() {
-	first := map[string]State{}
+	first, where := map[string]arm{}, map[string]State{}
 	for _, s := range c.names() {
-		n := c.states[s]
-		if n.kind != await {
-			continue
-		}
-		other, seen := first[n.signal]
-		switch {
-		case !seen:
-			first[n.signal] = s
-		case c.states[other].carries != n.carries:
-			c.fault(s, "signal %q carries %v here, and %v in state %q", n.signal, n.carries, c.states[other].carries, other)
+		for _, a := range c.states[s].arms {
+			other, seen := first[a.signal]
+			switch {
+			case !seen:
+				first[a.signal], where[a.signal] = a, s
+			case other.carries != a.carries:
+				c.fault(s, "signal %q carries %v here, and %v in state %q", a.signal, a.carries, other.carries, where[a.signal])
+			}
 		}
 	}
 }

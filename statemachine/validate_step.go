@@ -33,19 +33,27 @@ func (c *checker) checkUnknown(s State, sp step.Spec) {
 // checkTasks checks the tasks of an All.
 func (c *checker) checkTasks(s State, n node) {
 	if len(n.parts) == 0 {
-		c.fault(s, "All has no tasks")
+		c.fault(s, "%s has no tasks", nameOfFan(n))
 	}
 	for i, p := range n.parts {
 		if p.kind != doStep {
-			c.fault(s, "task %d of All is none: it takes Do, not %s", i+1, p.kind)
+			c.fault(s, "task %d of %s is none: it takes Do, not %s", i+1, nameOfFan(n), p.kind)
 			continue
 		}
 		c.checkGiven(s, p.input != nil, "in of step "+p.step.Name)
 		c.checkStep(s, p.step)
 		if p.step.Pivot {
-			c.fault(s, "the pivot %q is a task of All: make it a state of its own", p.step.Name)
+			c.fault(s, "the pivot %q is a task of %s: make it a state of its own", p.step.Name, nameOfFan(n))
 		}
 	}
+}
+
+// nameOfFan is what the definition calls it.
+func nameOfFan(n node) string {
+	if n.kind == anyOf {
+		return "Any"
+	}
+	return "All"
 }
 
 // checkItems checks an Each.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 )
 
 // enter goes to s, and on through the choices behind it, to where there is
@@ -49,10 +50,19 @@ func (t *turn) arrive(n node) error {
 		t.c.Phase = Waiting
 		t.do(Wake{max(d, 0)})
 	case await:
-		t.c.Phase, t.c.Awaits = Waiting, n.signal
-		if n.bounded {
-			t.do(Wake{n.within})
+		t.c.Phase, t.c.Awaits = Waiting, n.awaited()
+		if !n.bounded {
+			return nil
 		}
+		within := n.within
+		if n.withinOf != nil {
+			d, err := n.withinOf(t.c.Data)
+			if err != nil {
+				return t.codeError("within", err)
+			}
+			within = max(d, 0)
+		}
+		t.do(Wake{within})
 	}
 	return nil
 }
@@ -118,7 +128,7 @@ func (t *turn) timerFired() error {
 	case t.waitingIn(sleep):
 		return t.enter(n.next(), Chosen, "")
 	case t.waitingIn(await) && n.bounded:
-		return t.enter(n.late(), TimedOut, fmt.Sprintf("no signal %q within %s", n.signal, brief(n.within)))
+		return t.enter(n.late(), TimedOut, n.lateText())
 	case t.stepping(), t.pausing(), t.undoing():
 		return t.resumed()
 	}
@@ -126,15 +136,25 @@ func (t *turn) timerFired() error {
 }
 
 // signalled takes up the signal that the workflow waits for.
-func (t *turn) signalled(payload []byte) error {
-	n := t.node()
-	data, err := n.merge(t.c.Data, payload)
+func (t *turn) signalled(signal string, payload []byte) error {
+	a, _ := t.node().armOf(signal)
+	data, err := a.merge(t.c.Data, payload)
 	if bad, ok := errors.AsType[*valueError](err); ok {
-		return &PayloadError{n.signal, bad}
+		return &PayloadError{signal, bad}
 	}
 	if err != nil {
 		return t.codeError("merge", err)
 	}
 	t.c.Data = data
-	return t.enter(n.next(), Chosen, "")
+	return t.enter(a.to, Chosen, "")
+}
+
+// lateText says that no signal has come in time.
+func (n node) lateText() string {
+	signal := fmt.Sprintf("%q", strings.ReplaceAll(n.awaited(), AwaitsSeparator, `" or "`))
+	signal = strings.ReplaceAll(signal, `\"`, `"`)
+	if n.withinOf != nil {
+		return fmt.Sprintf("no signal %s in time", signal)
+	}
+	return fmt.Sprintf("no signal %s within %s", signal, brief(n.within))
 }
