@@ -46,6 +46,10 @@ cover: postgres ## test coverage, in coverage.out and coverage.html
 bench: postgres ## benchmarks, one package at a time
 	$(PGRUN) $(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -p 1 -timeout $(TEST_TIMEOUT) $(TESTFLAGS) $(PKG)
 
+.PHONY: million
+million: postgres ## what a million waiting workflows cost those that work, on PostgreSQL
+	$(PGRUN) $(GO) test -timeout $(TEST_TIMEOUT) -run TestAMillionWaiting -v ./engine
+
 .PHONY: lint
 lint: $(LINT) ## gofmt, go vet and golangci-lint
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \

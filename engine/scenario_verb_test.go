@@ -48,6 +48,16 @@ func (n *node) held(id string) engine.Snapshot[trip] {
 	return n.becomes(id, id+" is held", func(s engine.Snapshot[trip]) bool { return s.Status == store.Held })
 }
 
+// certainlyOver waits until the last call of a HELD workflow cannot be under way any
+// more, so that it may be resolved.
+func (n *node) certainlyOver(id string) {
+	n.w.Helper()
+	n.w.eventually("the call of "+id+" is certainly over", func() bool {
+		_, err := n.Operate(n.w.ctx(), id, engine.Order{Verb: engine.NotApplied, DryRun: true})
+		return err == nil
+	})
+}
+
 // sealed is a call that can be undone, a point of no return that fails fast, and a
 // notice.
 func (s *site) sealed() statemachine.Definition[trip] {
@@ -158,10 +168,8 @@ func TestAnUnknownOutcomeIsResolved(t *testing.T) {
 			n.held(id)
 		}
 		n.refused("not", engine.NotApplied, "under way until")
-		w.eventually("the call is certainly over", func() bool {
-			_, err := n.Operate(w.ctx(), "not", engine.Order{Verb: engine.NotApplied, DryRun: true})
-			return err == nil
-		})
+		n.certainlyOver("applied")
+		n.certainlyOver("not")
 		n.refused("applied", engine.Applied, "that is no result of step send")
 		n.operate("applied", engine.Applied, result(`"by hand"`))
 		final := n.ends("applied", store.Completed)
