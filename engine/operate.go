@@ -320,6 +320,7 @@ func (e *Engine) askOwner(ctx context.Context, wf store.Workflow, o Order) (Oper
 	defer tick.Stop()
 	for {
 		if done, known, err := e.answered(ctx, store.RootOf(wf.ID), o); err != nil || known {
+			done.Repeated = results[0] == store.SendDuplicate
 			return done, err
 		}
 		now, err := e.store.Get(ctx, wf.ID)

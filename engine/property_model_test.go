@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/statemachine"
 	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
@@ -31,6 +32,9 @@ type vaultModel struct {
 	script  map[string][]act // what the next calls of a step will meet
 	moved   int              // what its transfers come to
 	got     []string         // keys whose results are in the data
+	byHand  []string         // keys of undos that somebody has taken as done
+	paused  bool
+	before  store.Status // what it was when it was paused
 }
 
 // owed is an undo that a rollback owes.
@@ -301,10 +305,72 @@ func (m *vaultModel) cancel() (refused string) {
 		return "ended"
 	case m.state == "settling":
 		return "past pivot"
-	case m.status == store.Waiting:
+	case m.status == store.Waiting, m.paused:
+		m.paused = false
 		m.rollBack(statemachine.Cancelled)
 	}
 	return "" // held: it waits until somebody has looked, or comes too late
+}
+
+// operate is what becomes of a verb: refused, or done.
+func (m *vaultModel) operate(v engine.Verb) (done bool) {
+	held := m.status == store.Held
+	switch {
+	case v == engine.Pause:
+		if m.ended() || held {
+			return false
+		}
+		m.paused, m.before = true, m.status
+		m.status = store.Held
+		return true
+	case v == engine.Resume:
+		if !m.paused {
+			return false
+		}
+		m.paused, m.status = false, m.before
+		m.goOn()
+		return true
+	case v == engine.Terminate:
+		if m.ended() {
+			return false
+		}
+		m.status, m.cause, m.paused = store.Terminated, statemachine.Stopped, false
+		return true
+	case !held || m.paused:
+		return false
+	}
+	if m.state == "sealing" {
+		return m.operatePivot(v)
+	}
+	last := m.undos[len(m.undos)-1]
+	switch v {
+	case engine.Skip:
+	case engine.Force:
+		m.byHand = append(m.byHand, last.key)
+	case engine.Retry:
+		m.unwind()
+		return true
+	default:
+		return false
+	}
+	m.undos = m.undos[:len(m.undos)-1]
+	m.unwind()
+	return true
+}
+
+// operatePivot is for a pivot whose outcome is unknown.
+func (m *vaultModel) operatePivot(v engine.Verb) (done bool) {
+	switch v {
+	case engine.Retry:
+		m.groups["seal"]-- // the same key
+	case engine.NewIntent:
+	default:
+		return false
+	}
+	m.status = store.Waiting
+	m.seal()
+	m.goOn()
+	return true
 }
 
 // differs says in what the world differs from the model, or "".

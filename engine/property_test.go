@@ -108,6 +108,7 @@ var actions = []action{
 	{"order badly", 4, (*property).orderBadly},
 	{"close", 6, (*property).closeVault},
 	{"cancel", 8, (*property).cancel},
+	{"operate", 14, (*property).operate},
 	{"read", 5, (*property).read},
 	{"list", 2, (*property).list},
 	{"wait", 4, (*property).wait},
@@ -518,6 +519,55 @@ func (p *property) cancel() string {
 	return how
 }
 
+// operate gives an order, dry at first and twice at last.
+func (p *property) operate() string {
+	m := p.pick()
+	if m == nil {
+		return "nothing"
+	}
+	if held := p.held(); len(held) > 0 && rapid.Bool().Draw(p.t, "held") {
+		m = rapid.SampledFrom(held).Draw(p.t, "vault")
+	}
+	verbs := []engine.Verb{engine.Pause, engine.Resume, engine.Pause, engine.Resume, engine.Retry, engine.NewIntent, engine.Skip, engine.Force}
+	if rapid.IntRange(0, 7).Draw(p.t, "finally") == 0 {
+		verbs = []engine.Verb{engine.Terminate}
+	}
+	if m.status == store.Held && !m.paused { // what can be of use
+		verbs = []engine.Verb{engine.Retry, engine.Skip, engine.Force, engine.NewIntent}
+	}
+	v := rapid.SampledFrom(verbs).Draw(p.t, "verb")
+	if m.ended() && v == engine.NewIntent {
+		return "nothing" // it would be another model's
+	}
+	o := engine.Order{Verb: v, Actor: "ann", RequestID: p.newMessage()}
+	dry := o
+	dry.DryRun = true
+	would, dryErr := p.n.Operate(p.w.ctx(), m.id, dry)
+	p.agree(m) // it has changed nothing
+	known := len(m.byHand)
+	done, err := p.n.Operate(p.w.ctx(), m.id, o)
+	if !m.operate(v) {
+		p.must(dryErr, engine.ErrRefused, "%s %s dry", v, m.id)
+		p.must(err, engine.ErrRefused, "%s %s", v, m.id)
+		p.agree(m)
+		return string(v) + ", refused"
+	}
+	p.must(dryErr, nil, "%s %s dry", v, m.id)
+	p.must(err, nil, "%s %s", v, m.id)
+	if would != done && !strings.HasPrefix(would.After, "to be decided") { // a worker was at work on it
+		p.t.Fatalf("%s %s: %+v, and was to be %+v", v, m.id, done, would)
+	}
+	for _, key := range m.byHand[known:] {
+		p.w.ledger.byHand(key)
+		m.effects[key] = true
+	}
+	p.agree(m)
+	if again, err := p.n.Operate(p.w.ctx(), m.id, o); err != nil || !again.Repeated || again.After != done.After {
+		p.t.Fatalf("%s %s repeated: %+v, %v", v, m.id, again, err)
+	}
+	return string(v)
+}
+
 // read compares the records with the effects.
 func (p *property) read() string {
 	m := p.pick()
@@ -649,6 +699,16 @@ func (p *property) restart() string {
 		p.agree(m)
 	}
 	return ""
+}
+
+// held are the vaults that need a person.
+func (p *property) held() (held []*vaultModel) {
+	for _, m := range p.vaults {
+		if m.status == store.Held && len(held) < 8 {
+			held = append(held, m)
+		}
+	}
+	return held
 }
 
 // open are those of the latest vaults that have not ended.

@@ -50,7 +50,7 @@ type StepStatus string
 // mark is in the workflow's row.
 const (
 	StepDone    StepStatus = "DONE"    // it has a result
-	StepFailed  StepStatus = "FAILED"  // it has had no effect
+	StepFailed  StepStatus = "FAILED"  // it has had no effect; of an undo: somebody has skipped it
 	StepUnknown StepStatus = "UNKNOWN" // it may have had its effect
 )
 
