@@ -227,6 +227,7 @@ func (a *advance) body(ctx context.Context, run *statemachine.RunStep, tx store.
 		ctx, cancel = context.WithTimeoutCause(ctx, d, fmt.Errorf("%w after %v", ErrTimeout, d))
 		defer cancel()
 	}
+	ctx = step.WithInfo(ctx, a.info(run))
 	began := time.Now()
 	out, err := guarded(ctx, func(ctx context.Context) ([]byte, error) {
 		env := step.Env{Key: run.Key, Undoes: run.Undoes}
@@ -241,10 +242,27 @@ func (a *advance) body(ctx context.Context, run *statemachine.RunStep, tx store.
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 	}
-	if err == nil && len(out) > a.shell.eng.cfg.MaxPayload {
-		err = fmt.Errorf("%w: result of %d bytes, at most %d: %w", ErrTooLarge, len(out), a.shell.eng.cfg.MaxPayload, step.ErrEncode)
+	if err == nil {
+		err = a.fits(out)
 	}
 	return out, err
+}
+
+// fits refuses a result that is too large to be recorded, whoever it is from.
+// Another attempt would end the same way.
+func (a *advance) fits(out []byte) error {
+	if most := a.shell.eng.cfg.MaxPayload; len(out) > most {
+		return fmt.Errorf("%w: result of %d bytes, at most %d: %w", ErrTooLarge, len(out), most, step.ErrEncode)
+	}
+	return nil
+}
+
+// info is what a body can learn of its attempt.
+func (a *advance) info(run *statemachine.RunStep) step.Info {
+	return step.Info{
+		WorkflowID: store.RootOf(a.job.id), Step: run.Spec.Name, Group: run.Key.Group(),
+		Attempt: a.cursor.Mark.Attempt, Item: run.Key.Item(), Key: run.Key,
+	}
 }
 
 // around calls a body as the configuration wants it.
@@ -262,7 +280,7 @@ func (a *advance) probe(ctx context.Context, run *statemachine.RunStep) error {
 	defer cancel()
 	began := time.Now()
 	var applied atomic.Uint32 // a probe that is late may still write it
-	out, err := guarded(cut, func(ctx context.Context) ([]byte, error) {
+	out, err := guarded(step.WithInfo(cut, a.info(run)), func(ctx context.Context) ([]byte, error) {
 		out, answer, err := run.Spec.Ask(ctx, run.Key, run.In)
 		applied.Store(uint32(answer))
 		return out, err
@@ -270,6 +288,9 @@ func (a *advance) probe(ctx context.Context, run *statemachine.RunStep) error {
 	a.took = time.Since(began)
 	if err != nil && a.cut.Err() != nil {
 		return a.interrupted(ctx, run, err)
+	}
+	if err == nil {
+		err = a.fits(out) // it may have happened, but cannot be recorded
 	}
 	ev := statemachine.Probed{Applied: step.StillUnknown, Chance: rand.Float64()}
 	if err != nil {

@@ -52,7 +52,8 @@ const (
 // again, and before it is given up: one that has had no effect needs no undo. It
 // is asked once the last attempt has certainly ended, and again, as the policy
 // says, as long as it cannot tell; a person decides in the end. Fn must not change
-// anything.
+// anything. A cancellation does not ask it: a step that may have had its effect
+// is undone at once, and its undo finds [Done].Known false.
 func (s Step[In, Out]) Probe(fn func(context.Context, Key, In) (Out, Applied, error)) Step[In, Out] {
 	s.spec.Unknown = Probe
 	s.spec.Ask = eraseProbe(fn)
