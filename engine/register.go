@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -86,7 +87,13 @@ func (e *Engine) add(reg *registered) error {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
 	m := reg.machine
-	err := e.store.PutDefinition(ctx, store.Definition{Def: reg.def, Fingerprint: m.Fingerprint(), Graph: m.Graph()})
+	def := store.Definition{Def: reg.def, Fingerprint: m.Fingerprint(), Graph: m.Graph()}
+	err := e.store.PutDefinition(ctx, def)
+	if errors.Is(err, store.ErrGraphChanged) {
+		if text := e.whatChanged(ctx, def); text != "" {
+			return fmt.Errorf("%w: %s", err, text)
+		}
+	}
 	if err != nil {
 		return err
 	}

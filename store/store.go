@@ -14,6 +14,7 @@ type Store interface {
 	Clients
 	Operations
 	Retention
+	Census
 	Schedules
 	Schema
 

@@ -45,6 +45,9 @@
 //	workerd retention check                  how long each definition keeps what has ended
 //	workerd retention plan                   what a retention costs in storage (--rate, --window, --bytes)
 //	workerd worker list                      list the workers
+//	workerd definition list                  list the definitions that were ever registered
+//	workerd definition show NAME VERSION     draw one, whether its code is here or gone
+//	workerd version-check                    say whether all open workflows could go on with this program (--diff)
 //	workerd version                          print the version
 //	workerd completion SHELL                 print a completion script
 //
@@ -176,6 +179,10 @@
 //	retention check   retentions: definition, version, keep_seconds, tombstone_seconds, horizon_seconds
 //	retention plan    records, bytes
 //	worker list       workers
+//	definition list   definitions: name, version
+//	definition show   definition, version, mermaid
+//	version-check     stranded: definition, version, state, step, count, example, why;
+//	                  with --diff definitions: definition, version, from_version, verdict, changes
 //	migrate up        applied: version, name, applied_at
 //	migrate status    migrations: version, name, applied_at; pending (a number)
 //	version           name, version, revision, go, platform

@@ -94,6 +94,7 @@ func (a *app) work(ctx context.Context, cfg engine.Config) error {
 		return err
 	}
 	a.printBlock(s, cfg)
+	a.warnStranded(drain, s)
 
 	ended := make(chan error, 1)
 	go func() { ended <- errors.Join(s.eng.Run(drain), s.close()) }()

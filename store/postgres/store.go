@@ -175,6 +175,7 @@ type texts struct {
 	workers                          string
 	amended, requests, expire        string
 	lead, expirable, forgetOld       string
+	definitions, open                string
 	putDefinition, fingerprint       string
 	deal, info, applied              string
 
@@ -201,6 +202,7 @@ func textsFor(schema string) texts {
 		workers:  in(workersSQL),
 		amended:  in(amendedSQL), requests: in(requestsSQL), expire: in(expireSQL),
 		lead: in(leadSQL), expirable: in(expirableSQL), forgetOld: in(forgetOldSQL),
+		definitions: in(definitionsSQL), open: in(openSQL),
 		putDefinition: in(putDefinitionSQL), fingerprint: in(fingerprintSQL),
 		deal: in(dealSQL), info: in(infoSQL), applied: in(appliedSQL),
 

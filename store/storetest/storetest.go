@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Payload", payloadTests},
 		{"Operate", operateTests},
 		{"Retention", retentionTests},
+		{"Census", censusTests},
 		{"Schedule", scheduleTests},
 		{"Schema", schemaTests},
 		{"Hint", hintTests},
