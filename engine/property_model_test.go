@@ -34,6 +34,7 @@ type vaultModel struct {
 	got     []string         // keys whose results are in the data
 	byHand  []string         // keys of undos that somebody has taken as done
 	paused  bool
+	passed  bool         // the pivot may have been passed by an attempt that was given up
 	before  store.Status // what it was when it was paused
 }
 
@@ -266,6 +267,10 @@ func (m *vaultModel) seal() {
 		m.got = append(m.got, key)
 		m.state = "settling"
 	case denied:
+		if m.passed {
+			m.status = store.Held
+			return
+		}
 		m.rollBack(statemachine.Refused)
 	case unclear:
 		m.status = store.Held
@@ -303,7 +308,7 @@ func (m *vaultModel) cancel() (refused string) {
 	switch {
 	case m.ended():
 		return "ended"
-	case m.state == "settling":
+	case m.state == "settling", m.passed:
 		return "past pivot"
 	case m.status == store.Waiting, m.paused:
 		m.paused = false
@@ -364,6 +369,7 @@ func (m *vaultModel) operatePivot(v engine.Verb) (done bool) {
 	case engine.Retry:
 		m.groups["seal"]-- // the same key
 	case engine.NewIntent:
+		m.passed = true // as far as anybody knows
 	default:
 		return false
 	}

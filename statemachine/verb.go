@@ -230,6 +230,9 @@ func (t *turn) newIntent(e Asked) (refused string, err error) {
 		return "", err
 	}
 	t.c.Reason = ""
+	// A pivot counts as passed unless it was refused: the attempts that are given up
+	// may have passed it, so there is no way back any more.
+	t.c.Pivoted = t.c.Pivoted || t.node().step.Pivot
 	t.c.Mark = Mark{Step: t.c.Mark.Step, Group: t.setGroup(t.c.Mark.Group + 1), Attempt: 1}
 	return "", t.run()
 }

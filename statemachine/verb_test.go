@@ -81,6 +81,9 @@ func TestANewIntentTakesANewGroup(t *testing.T) {
 	require.Equal(t, Unknown, cmds[0].(Record).Outcome)
 	require.Equal(t, step.NewKey("w", "print-label", 2), cmds[1].(RunStep).Key)
 	p.at(Running, shipping, Mark{Step: "print-label", Group: 2, Attempt: 1})
+	wants(t, p.take(CancelAsked{}), Answer{CancelPastPivot}) // the first attempt may have passed it
+	p.take(StepFailed{Error: "no", Rejected: true})
+	require.Equal(t, Held, p.c.Phase)
 	heldRefund(t).declines(NewIntent, "not held for a step")
 }
 
