@@ -140,3 +140,6 @@ func (e *Engine) CountSelected(ctx context.Context, q Query) (n int, first []str
 		after = next
 	}
 }
+
+// BulkJSON is b as StartJSON takes it.
+func BulkJSON(b Bulk) ([]byte, error) { return encodeInput(b) }

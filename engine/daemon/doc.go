@@ -55,6 +55,12 @@
 // the workflow; --request-id, so that an order which is repeated is carried out
 // once; --branch, for one of several branches; and --dry-run.
 //
+// In place of an ID they, and cancel, take -q QUERY, such as "type:order
+// status:held since:2h state:paying", all of whose terms must hold. They print how
+// many workflows that selects, and with --yes start a workflow that gives each of
+// them the order, at most --limit: a worker carries it out, and its data tells how
+// far it is.
+//
 // Every command but run is a client: it reads and writes the database and runs
 // no step. A client does not create a SQLite file, except by migrate up,
 // workflow start and schedule create: a mistyped path is an error, not an empty list.
@@ -166,6 +172,7 @@
 //	workflow signal   id, signal, accepted
 //	workflow cancel   id, accepted
 //	workflow retry … delete  id, verb, before, after, note, repeated, dry_run
+//	  with -q         query, verb, count, first, bulk (the id of the workflow that does it, or null)
 //	workflow audit    id, audit: request_id, branch, what, actor, reason, sent_at,
 //	                  taken_at, before, after, answer
 //	schedule create   created, schedule

@@ -99,6 +99,7 @@ var remedies = []remedy{
 	{engine.ErrExpired, ExitConflict, say("its id stays taken: another intent needs another id"), false},
 	{engine.ErrEnded, ExitConflict, tryID("see how", "workflow show"), false},
 	{engine.ErrPastPivot, ExitConflict, tryID("it can only go forward; see where it is", "workflow why"), false},
+	{engine.ErrBadQuery, ExitUsage, nil, false},
 	{engine.ErrRefused, ExitConflict, tryID("see how it stands", "workflow why"), false},
 	{context.DeadlineExceeded, ExitTimeout, say("is the database reachable? --timeout gives it longer"), false},
 	{store.ErrUnsure, ExitFailed, say("look at what has become of it before you repeat it"), false},

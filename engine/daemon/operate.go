@@ -18,6 +18,8 @@ type operateFlags struct {
 	newIntent              bool   // of retry
 	applied                string // of resolve
 	notApplied             bool
+
+	bulk bulkFlags
 }
 
 // verb describes a command that steers one workflow.
@@ -120,7 +122,7 @@ func (a *app) verbCommand(v verb) *cobra.Command {
 	var f operateFlags
 	cmd := &cobra.Command{
 		Use: v.use, Short: v.short, Long: v.long,
-		Args: takes("ID"),
+		Args: f.bulk.takes,
 		RunE: a.client(&access{defs: v.defs, policies: !v.defs, hints: true}, func(ctx context.Context, s *session, args []string) error {
 			o := engine.Order{Verb: v.verb, Actor: f.actor, Reason: a.flags.reason, RequestID: f.request, Branch: f.branch, DryRun: f.dryRun}
 			if o.Actor == "" {
@@ -130,6 +132,9 @@ func (a *app) verbCommand(v verb) *cobra.Command {
 				if err := v.order(a, &f, &o); err != nil {
 					return err
 				}
+			}
+			if f.bulk.query != "" {
+				return a.inBulk(ctx, s, f.bulk, o)
 			}
 			done, err := s.eng.Operate(ctx, a.about(args[0]), o)
 			if err != nil {
@@ -145,6 +150,9 @@ func (a *app) verbCommand(v verb) *cobra.Command {
 	fl.StringVar(&f.request, "request-id", "", "the order's own id: repeated with it, it is carried out once")
 	fl.StringVar(&f.branch, "branch", "", "the path of the branch that is meant, if several are HELD")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would come of it, and do nothing")
+	if v.verb != engine.Applied {
+		f.bulk.add(cmd)
+	}
 	if v.flags != nil {
 		v.flags(a, cmd, &f)
 	}

@@ -55,3 +55,26 @@ func TestAHeldUndoIsToldEverywhere(t *testing.T) {
 	require.Equal(t, reason, w["reason"])
 	require.Equal(t, "held: "+reason+"\n", p.must("workflow", "why", "p-1"))
 }
+
+// An order to all that a query selects is counted first, and then a workflow.
+func TestBulkFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	p.worker()
+	for _, id := range []string{"p-1", "p-2"} {
+		p.run("workflow", "start", "parcel", id, "--input", `{"to":"Mars","fail":"unpack"}`, "--wait", "--timeout", "60s")
+	}
+	const query = "type:parcel status:held since:1h"
+	require.Equal(t, "\""+query+"\" selects 2 workflows, such as p-1, p-2\nnothing was done: pass --yes to skip them\n", p.must("workflow", "skip", "-q", query))
+	require.Equal(t, 2, p.run("workflow", "skip", "-q", "colour:red").code)
+	require.Equal(t, 2, p.run("workflow", "skip", "p-1", "-q", query).code)
+	require.Equal(t, "\"status:completed\" selects 0 workflows\n", p.must("workflow", "cancel", "-q", "status:completed", "--yes"))
+	out := p.must("workflow", "skip", "-q", query, "--yes", "--request-id", "tidy-up", "--reason", "glued")
+	require.Contains(t, out, "started tidy-up, which gives each the order to skip; see: workerd workflow show tidy-up --payload\n")
+	p.eventually("COMPLETED", "workflow", "show", "tidy-up")
+	require.Contains(t, p.must("workflow", "show", "tidy-up", "--payload"), `"done":2,"refused":0`)
+	for _, id := range []string{"p-1", "p-2"} {
+		p.eventually("COMPENSATED", "workflow", "show", id)
+		require.Contains(t, p.must("workflow", "audit", id), "glued")
+	}
+}

@@ -126,7 +126,8 @@ func (a *app) registerOn(eng *engine.Engine) error {
 	for _, d := range eng.Definitions() {
 		a.known = append(a.known, definitionName(d))
 	}
-	return nil
+	_, err := engine.RegisterBulk(eng)
+	return err
 }
 
 func (s *session) close() error {

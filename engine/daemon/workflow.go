@@ -162,6 +162,7 @@ nothing, so a command that names one may be repeated.`,
 }
 
 func (a *app) cancelCommand() *cobra.Command {
+	var bulk bulkFlags
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Ask for a workflow's rollback",
@@ -169,8 +170,11 @@ func (a *app) cancelCommand() *cobra.Command {
 command returns once the request is durable; the rollback begins when the step
 under way has ended or was cut off. Past its point of no return a workflow
 cannot be cancelled (4).`,
-		Args: takes("ID"),
-		RunE: a.client(&access{hints: true}, func(ctx context.Context, s *session, args []string) error {
+		Args: bulk.takes,
+		RunE: a.client(&access{hints: true, policies: true}, func(ctx context.Context, s *session, args []string) error {
+			if bulk.query != "" {
+				return a.inBulk(ctx, s, bulk, engine.Order{Verb: engine.Cancel, Actor: a.whoami(), Reason: a.flags.reason})
+			}
 			id := a.about(args[0])
 			if err := s.eng.Cancel(ctx, id, a.flags.reason, a.messageOptions()...); err != nil {
 				return err
@@ -184,6 +188,7 @@ cannot be cancelled (4).`,
 		}),
 	}
 	cmd.Flags().StringVar(&a.flags.reason, "reason", "", "why, kept with the workflow")
+	bulk.add(cmd)
 	a.messageFlag(cmd)
 	return cmd
 }
