@@ -18,6 +18,9 @@ const BulkDefinition = "pawl-bulk"
 // bulkPage is how many workflows one step of a bulk goes through.
 const bulkPage = 100
 
+// bulkPatience bounds one of its orders.
+const bulkPatience = 10 * time.Second
+
 // Bulk is the data of a workflow that gives an order to all that a query selects.
 // Progress is in it.
 type Bulk struct {
@@ -28,8 +31,8 @@ type Bulk struct {
 	Limit  int    `json:"limit,omitempty"` // of workflows that the order is given to; 0 for none
 
 	After   string `json:"after,omitempty"` // it has come this far, in the order of the ids
-	Done    int    `json:"done"`
-	Refused int    `json:"refused"` // it made no sense where they stood
+	Done    int    `json:"done"`            // what a worker has done that died is done, and not counted
+	Refused int    `json:"refused"`         // it made no sense where they stood
 	Last    string `json:"last_refusal,omitempty"`
 	Over    bool   `json:"over,omitempty"`
 }
@@ -75,6 +78,9 @@ func (e *Engine) bulkPage(ctx context.Context, key step.Key, b Bulk) (Bulk, erro
 			next = ""
 			break
 		}
+		if ctx.Err() != nil { // the worker drains: what was done so far is on record
+			return b, nil
+		}
 		err := e.giveInBulk(ctx, bulk, b, target.ID)
 		switch {
 		case errors.Is(err, ErrRefused), errors.Is(err, ErrEnded), errors.Is(err, ErrPastPivot), errors.Is(err, ErrUnknownDefinition), errors.Is(err, store.ErrNotFound):
@@ -84,12 +90,16 @@ func (e *Engine) bulkPage(ctx context.Context, key step.Key, b Bulk) (Bulk, erro
 		default:
 			b.Done++
 		}
+		b.After = target.ID
 	}
 	b.After, b.Over = next, next == ""
 	return b, nil
 }
 
+// giveInBulk gives the order to one workflow, to the end.
 func (e *Engine) giveInBulk(ctx context.Context, bulk string, b Bulk, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bulkPatience)
+	defer cancel()
 	request := "bulk:" + bulk
 	if b.Verb == Cancel {
 		return e.Cancel(ctx, id, Order{Actor: b.Actor, Reason: b.Reason}.by(), MessageID(request))

@@ -54,7 +54,7 @@ func TestOrderFromStartToEnd(t *testing.T) {
 
 			require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
 			require.NoError(t, worker.Wait(), log.String())
-			require.Regexp(t, `(?m)^definitions +order v1, stocking v1$`, log.String())
+			require.Regexp(t, `(?m)^definitions +invoicing v1, order v1, pawl-bulk v1, stocking v1$`, log.String())
 		})
 	}
 }

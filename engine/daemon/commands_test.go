@@ -141,7 +141,7 @@ func TestWorkerListAndBlock(t *testing.T) {
 	require.Regexp(t, `(?m)^worker       host \S+, pid \d+, concurrency 7$`, block)
 	require.Regexp(t, `(?m)^definitions  parcel v4, pawl-bulk v1$`, block)
 	require.Regexp(t, `(?m)^timing       lease 3s, poll 20ms, drain timeout 25s$`, block)
-	require.Regexp(t, `(?m)^\S+-\S+  \S+ +\d+ +alive  parcel v4    \d s ago  in \d s$`, p.must("worker", "list"))
+	require.Regexp(t, `(?m)^\S+-\S+  \S+ +\d+ +alive  parcel v4, pawl-bulk v1  \d s ago  in \d s$`, p.must("worker", "list"))
 }
 
 func TestMigrate(t *testing.T) {

@@ -27,7 +27,7 @@ func TestVersionCheck(t *testing.T) {
 	p.must("workflow", "start", "parcel", "p-1", "--input", `{"to":"Rome"}`)
 	require.Equal(t, "all open workflows can go on with this program\n", p.must("version-check"))
 	require.Equal(t, "parcel v4, compared with v4: the same\npawl-bulk v1, compared with v1: the same\n", p.must("version-check", "--diff"))
-	require.Regexp(t, `(?m)^parcel v4   [0-9a-f]{12}$`, p.must("definition", "list"))
+	require.Regexp(t, `(?m)^parcel v4     [0-9a-f]{12}$`, p.must("definition", "list"))
 	require.Contains(t, p.must("definition", "show", "parcel", "4"), "packing: packing / pack (call, undo unpack)\n")
 	require.Equal(t, 3, p.run("definition", "show", "parcel", "3").code)
 	require.Equal(t, 2, p.run("definition", "show", "parcel", "x").code)
