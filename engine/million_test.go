@@ -22,12 +22,9 @@ import (
 // how much of a core an idle worker takes. It does not run beside other tests, since
 // it counts what this process uses. Under the race detector it makes do with less.
 func TestAMillionWaiting(t *testing.T) {
-	many, idleLimit := 1_000_000, 0.01
-	switch {
-	case raced:
-		many, idleLimit = 50_000, 0.05
-	case testing.Short():
-		many = 50_000
+	many, idleLimit, slower := 1_000_000, 0.01, 1.2
+	if raced || testing.Short() { // beside other packages: a plan that has gone wrong still shows
+		many, idleLimit, slower = 50_000, 0.1, 4
 	}
 	const claims = 400
 	ctx := t.Context()
@@ -60,7 +57,7 @@ func TestAMillionWaiting(t *testing.T) {
 	idle := idleCPU(t, st)
 	ratio := float64(beside) / float64(before)
 	t.Logf("claim p50 alone %v, beside %d waiting %v: %.2f times; an idle worker takes %.2f %% of a core", before, many, beside, ratio, 100*idle)
-	require.LessOrEqual(t, ratio, 1.2)
+	require.LessOrEqual(t, ratio, slower)
 	require.Less(t, idle, idleLimit)
 }
 
