@@ -263,7 +263,7 @@ func (s *site) look(ctx context.Context, key step.Key, _ int) (string, step.Appl
 // doubtful reserves and then charges a provider that must not be called again
 // without knowing better: it is asked, or a person is.
 func (s *site) doubtful(name string, doubt func(step.Step[int, string]) step.Step[int, string]) statemachine.Definition[trip] {
-	p := step.Policy{Attempts: 2, Backoff: step.Constant(10 * time.Millisecond), Timeout: 500 * time.Millisecond}
+	p := step.Policy{Attempts: 2, Backoff: step.Constant(10 * time.Millisecond), Timeout: 1500 * time.Millisecond}
 	reserve := step.Call("reserve", s.call).With(quick).Undo(step.UndoCall("unreserve", s.undo).With(quick))
 	charge := doubt(step.Call("charge", s.call).With(p).Undo(step.UndoCall("refund", s.undo).With(quick)))
 	return statemachine.Definition[trip]{
@@ -275,18 +275,21 @@ func (s *site) doubtful(name string, doubt func(step.Step[int, string]) step.Ste
 	}
 }
 
-// hasty is a saga of four calls that must be done within a second.
+// hasty is a saga of four calls that must be done within a few seconds.
 func (s *site) hasty() statemachine.Definition[trip] {
 	d := s.chain("hasty", 4, quick, s.call)
-	d.Deadline = time.Second
+	d.Deadline = hastyDeadline
 	return d
 }
+
+// hastyDeadline leaves a busy machine room for what must be done before.
+const hastyDeadline = 5 * time.Second
 
 // hastyVote waits for a ballot, at first of all and for ever, but for a deadline.
 func (s *site) hastyVote() statemachine.Definition[trip] {
 	count := step.Call("count", s.call).With(quick).Pivot()
 	return statemachine.Definition[trip]{
-		Name: "hasty-vote", Version: 1, Start: "waiting", Ends: ends, OnFailure: "undone", Deadline: 700 * time.Millisecond,
+		Name: "hasty-vote", Version: 1, Start: "waiting", Ends: ends, OnFailure: "undone", Deadline: hastyDeadline,
 		States: statemachine.States[trip]{
 			"waiting":  statemachine.Await(ballot, (*trip).voted).Then("counting"),
 			"counting": statemachine.Do(count, trip.amount, (*trip).got).Then("settling"),

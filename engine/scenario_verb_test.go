@@ -63,7 +63,7 @@ func (n *node) certainlyOver(id string) {
 func (s *site) sealed() statemachine.Definition[trip] {
 	d := s.parcel()
 	d.Name = "sealed"
-	send := step.Call("send", s.call).With(step.Policy{Attempts: 1, Timeout: time.Millisecond * 700}).Pivot()
+	send := step.Call("send", s.call).With(step.Policy{Attempts: 1, Timeout: 2 * time.Second}).Pivot()
 	d.States["sending"] = statemachine.Do(send, trip.amount, (*trip).got).Then("telling")
 	return d
 }
@@ -240,7 +240,7 @@ func TestPauseAndResume(t *testing.T) {
 		n.ends("runs", store.Completed)
 		require.Equal(w, []string{"do-1:DONE:1", "do-2:DONE:1", "do-3:DONE:1", "do-4:DONE:1"}, n.recorded("runs"), "a pause is no attempt")
 
-		n.start("nap", "sleeps", trip{Pause: 300 * time.Millisecond})
+		n.start("nap", "sleeps", trip{Pause: 3 * time.Second})
 		n.becomes("sleeps", "it sleeps", func(s engine.Snapshot[trip]) bool { return s.Status == store.Waiting })
 		n.operate("sleeps", engine.Pause)
 		n.operate("sleeps", engine.Resume)

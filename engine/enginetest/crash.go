@@ -42,11 +42,11 @@ const (
 )
 
 const (
-	crashLease   = 600 * time.Millisecond // of the worker that dies: so long the next one waits
+	crashLease   = time.Second // of the worker that dies: so long the next one waits
 	crashPoll    = 25 * time.Millisecond
 	playTimeout  = time.Minute
 	crashTries   = 4 // how often a run is begun for a point that another order of events has left out
-	playsAtOnce  = 6
+	playsAtOnce  = 4
 	deadPatience = 10 * time.Second
 )
 
