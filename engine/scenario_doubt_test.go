@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -226,10 +228,28 @@ type odd struct {
 	Got       any
 }
 
+// callList keeps the keys of calls that come at the same time.
+type callList struct {
+	mu   sync.Mutex
+	keys []string
+}
+
+func (c *callList) add(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys = append(c.keys, key)
+}
+
+func (c *callList) all() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.keys)
+}
+
 // oddities is one call whose result or error is as odd as its input asks for.
-func oddities(calls *[]string) statemachine.Definition[odd] {
+func oddities(calls *callList) statemachine.Definition[odd] {
 	act := step.Call("own-act", func(_ context.Context, key step.Key, in odd) (any, error) {
-		*calls = append(*calls, key.String())
+		calls.add(key.String())
 		switch in.How {
 		case "error":
 			return nil, step.Reject(errors.New(in.Text))
@@ -259,7 +279,7 @@ func TestOddPayloads(t *testing.T) {
 	eachStore(t, func(w *world) {
 		w.knows("saga")
 		n := w.client()
-		var calls []string
+		var calls callList
 		flow, err := engine.Register(n.Engine, oddities(&calls))
 		require.NoError(w, err)
 		n.run()
@@ -295,7 +315,7 @@ func TestOddPayloads(t *testing.T) {
 			require.NotEqual(w, store.Completed, info.Status, how)
 		}
 		once := map[string]int{}
-		for _, key := range calls {
+		for _, key := range calls.all() {
 			once[key]++
 		}
 		require.Len(w, once, 2*len(hostile)+3)
