@@ -11,7 +11,7 @@ import (
 
 // atOnce is how many tests run at the same time: most of them wait for a lease
 // to run out or for another process, so there may be more than processors.
-const atOnce = 6
+const atOnce = 4
 
 // TestMain runs the tests or, in a process that a test has started, what that
 // test wants of it.

@@ -56,7 +56,7 @@ func transfers(w *world, outages func(stop <-chan struct{})) {
 	w.exec(`UPDATE account SET balance = 1000000`)
 	many := 1500
 	if raced || testing.Short() {
-		many = 300
+		many = 120
 	}
 	n := w.worker()
 	stop, over := make(chan struct{}), make(chan struct{})
@@ -72,7 +72,7 @@ func transfers(w *world, outages func(stop <-chan struct{})) {
 				id := fmt.Sprintf("w%04d", i)
 				switch {
 				case i%10 == 3:
-					w.ledger.next(id, "notify", refused)
+					w.ledger.next(id, "notify", refused, refused, refused, refused, refused, refused) // however often it is begun anew
 				case i%20 == 5:
 					w.ledger.next(id, "notify", replyLost)
 				}
