@@ -122,7 +122,7 @@ func performWith(t *testing.T, p Play, c *crasher) (effects string, crashed bool
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), playTimeout)
 	defer cancel()
-	first := worker{play: p, st: c, cfg: engine.Config{Around: c.around}}
+	first := worker{play: p, st: c, cfg: engine.Config{Around: c.around}, works: c.works}
 	failed := first.work(ctx, c.dead)
 	select {
 	case <-c.dead: // and that is what it has failed by, if it has
@@ -148,6 +148,10 @@ type worker struct {
 	play Play
 	st   store.Store
 	cfg  engine.Config
+
+	// The client waits for works, if it is not nil: whether a start finds its worker
+	// ready decides which points there are.
+	works <-chan struct{}
 }
 
 // work drives the workflow to its end, or until dead is closed: then nothing of it
@@ -166,7 +170,15 @@ func (w worker) work(ctx context.Context, dead <-chan struct{}) error {
 	ctx, stop := context.WithCancel(ctx)
 	ran, driven := make(chan error, 1), make(chan error, 1)
 	go func() { ran <- e.Run(ctx) }()
-	go func() { driven <- w.play.Drive(ctx, e, w.st) }()
+	go func() {
+		if w.works != nil {
+			select {
+			case <-w.works:
+			case <-ctx.Done():
+			}
+		}
+		driven <- w.play.Drive(ctx, e, w.st)
+	}()
 	select {
 	case err := <-driven:
 		driven <- err

@@ -26,10 +26,13 @@ type crasher struct {
 	points []string
 	over   bool
 	dead   chan struct{}
+
+	begin sync.Once
+	works chan struct{} // closed when the worker takes starts
 }
 
 func newCrasher(st store.Store, target string) *crasher {
-	return &crasher{Store: st, target: target, counts: map[string]int{}, dead: make(chan struct{})}
+	return &crasher{Store: st, target: target, counts: map[string]int{}, dead: make(chan struct{}), works: make(chan struct{})}
 }
 
 // at comes to a point. It returns errCrashed if the worker dies there, or is dead.
@@ -145,6 +148,7 @@ func (c *crasher) Send(ctx context.Context, ms []store.Message) ([]store.SendRes
 
 // Join implements store.Workers.
 func (c *crasher) Join(ctx context.Context, w store.Worker, lease time.Duration) error {
+	c.begin.Do(func() { close(c.works) })
 	_, err := call(c, "join", func() (nothing, error) { return only(c.Store.Join(ctx, w, lease)) })
 	return err
 }

@@ -19,35 +19,49 @@ SET    holder = excluded.holder, expires_at = excluded.expires_at
 WHERE  l.holder = excluded.holder OR l.expires_at <= clock_timestamp()
 RETURNING 1`
 
-// expirableSQL names what is old enough to become a tombstone, in one bucket.
+// expirableSQL names what is old enough to become a tombstone, in $1 buckets: the
+// first of each, and of those the first.
 const expirableSQL = `
 SELECT w.id
-FROM   {schema}.workflow AS w
-WHERE  w.bucket = $1 AND w.definition = $2 AND w.ended_at IS NOT NULL
-AND    w.ended_at <= statement_timestamp() - $3::bigint * interval '1 microsecond'
-AND    w.status <> 'EXPIRED' AND strpos(w.id, chr(31)) = 0
+FROM   generate_series(0, $1::int - 1) AS b(bucket)
+CROSS  JOIN LATERAL (
+       SELECT o.id, o.ended_at
+       FROM   {schema}.workflow AS o
+       WHERE  o.bucket = b.bucket::smallint AND o.definition = $2 AND o.ended_at IS NOT NULL
+       AND    o.ended_at <= statement_timestamp() - $3::bigint * interval '1 microsecond'
+       AND    o.status <> 'EXPIRED' AND strpos(o.id, chr(31)) = 0
+       ORDER  BY o.ended_at
+       LIMIT  $4
+       ) AS w
 ORDER  BY w.ended_at
 LIMIT  $4`
 
-// forgetOldSQL removes the tombstones of one bucket that are old enough.
+// forgetOldSQL removes the tombstones that are old enough, in $1 buckets.
 const forgetOldSQL = `
-WITH gone AS (
-    DELETE FROM {schema}.workflow AS w
-    USING (SELECT f.ctid AS place
-           FROM   {schema}.workflow AS f
-           WHERE  f.bucket = $1 AND f.definition = $2 AND f.ended_at IS NOT NULL
-           AND    f.ended_at <= statement_timestamp() - $3::bigint * interval '1 microsecond'
-           AND    f.status = 'EXPIRED'
-           ORDER  BY f.ended_at
+WITH old AS (
+    SELECT f.bucket, f.id
+    FROM   generate_series(0, $1::int - 1) AS b(bucket)
+    CROSS  JOIN LATERAL (
+           SELECT o.bucket, o.id, o.ended_at
+           FROM   {schema}.workflow AS o
+           WHERE  o.bucket = b.bucket::smallint AND o.definition = $2 AND o.ended_at IS NOT NULL
+           AND    o.ended_at <= statement_timestamp() - $3::bigint * interval '1 microsecond'
+           AND    o.status = 'EXPIRED'
+           ORDER  BY o.ended_at
            LIMIT  $4
            FOR    UPDATE SKIP LOCKED
-          ) AS f
-    WHERE  w.ctid = f.place
-    RETURNING w.id
+           ) AS f
+    ORDER  BY f.ended_at
+    LIMIT  $4
+), gone AS (
+    DELETE FROM {schema}.workflow AS w
+    USING  old AS f
+    WHERE  w.bucket = f.bucket AND w.id = f.id AND w.status = 'EXPIRED'
+    RETURNING w.bucket, w.id
 ), mail AS (
     DELETE FROM {schema}.inbox AS i
     USING  gone AS g
-    WHERE  i.bucket = $1 AND i.workflow_id = g.id
+    WHERE  i.bucket = g.bucket AND i.workflow_id = g.id
 )
 SELECT count(*) FROM gone`
 
@@ -62,47 +76,23 @@ func (s *Store) Lead(ctx context.Context, name string, w store.WorkerID, lease t
 
 // Expirable returns the ids of what is old enough to become a tombstone.
 func (s *Store) Expirable(ctx context.Context, definition string, after time.Duration, limit int) (ids []string, err error) {
-	what := fmt.Sprintf("look for expired workflows of %q", definition)
-	err = s.eachBucket(ctx, what, func(bucket int16) statement {
-		return statement{
-			sql: s.sql.expirable, args: []any{bucket, definition, after.Microseconds(), limit},
-			read: scan(&ids, func(rows pgx.Rows, id *string) error { return rows.Scan(id) }),
-		}
-	})
-	return ids[:min(len(ids), limit)], err
+	err = s.overBuckets(ctx, fmt.Sprintf("look for expired workflows of %q", definition), s.sql.expirable,
+		scan(&ids, func(rows pgx.Rows, id *string) error { return rows.Scan(id) }), definition, after.Microseconds(), limit)
+	return ids, err
 }
 
 // Forget removes tombstones that are old enough.
 func (s *Store) Forget(ctx context.Context, definition string, after time.Duration, limit int) (n int, err error) {
-	what := fmt.Sprintf("forget tombstones of %q", definition)
-	err = s.eachBucket(ctx, what, func(bucket int16) statement {
-		return statement{
-			sql: s.sql.forgetOld, args: []any{bucket, definition, after.Microseconds(), limit},
-			read: func(rows pgx.Rows) error {
-				var here int
-				if err := rows.Scan(&here); err != nil {
-					return err
-				}
-				n += here
-				return nil
-			},
-		}
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
+	err = s.overBuckets(ctx, fmt.Sprintf("forget tombstones of %q", definition), s.sql.forgetOld,
+		func(rows pgx.Rows) error { return rows.Scan(&n) }, definition, after.Microseconds(), limit)
+	return n, err
 }
 
-// eachBucket runs a statement for every bucket, in one transaction.
-func (s *Store) eachBucket(ctx context.Context, what string, in func(bucket int16) statement) error {
+// overBuckets runs a statement whose first parameter is the number of buckets.
+func (s *Store) overBuckets(ctx context.Context, what, sql string, read func(pgx.Rows) error, args ...any) error {
 	buckets, err := s.buckets(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	var statements []statement
-	for b := range buckets {
-		statements = append(statements, in(int16(b)))
-	}
-	return s.write(ctx, what, statements...)
+	return s.write(ctx, what, statement{sql: sql, args: append([]any{buckets}, args...), read: read})
 }
