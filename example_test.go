@@ -21,6 +21,7 @@ func Example() {
 	// pawl.inbox
 	// pawl.worker
 	// pawl.lease
+	// pawl.queue
 	// pawl.definition
 	// pawl.schedule
 	// pawl.slot

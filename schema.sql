@@ -61,6 +61,10 @@ CREATE TABLE pawl.workflow (
 	created_at timestamptz NOT NULL,
 	updated_at timestamptz NOT NULL,
 	ended_at   timestamptz,
+	queue      text        COLLATE "C",
+	queue_key  text        COLLATE "C",
+	priority   smallint,
+	begun      boolean,
 	CONSTRAINT workflow_pkey PRIMARY KEY (bucket, id)
 ) WITH (
 	fillfactor = 50,
@@ -70,7 +74,20 @@ CREATE TABLE pawl.workflow (
 
 -- What may be claimed, per definition, oldest first.
 CREATE INDEX workflow_ready ON pawl.workflow (bucket, definition, version, wake_at)
-	WHERE owner IS NULL AND wake_at IS NOT NULL;
+	WHERE owner IS NULL AND wake_at IS NOT NULL AND queue IS NULL;
+
+-- The lines of the queues: who has begun goes first, then by priority and age. A
+-- level of priority is worth a minute, so an order that was right stays right. By
+-- key too, for queues that limit each key. Whoever is in no queue is in neither.
+CREATE INDEX workflow_line ON pawl.workflow (bucket, queue, begun, (timezone('UTC', wake_at) - priority * interval '1 minute'))
+	WHERE queue IS NOT NULL AND owner IS NULL AND wake_at IS NOT NULL;
+
+CREATE INDEX workflow_line_key ON pawl.workflow (bucket, queue, queue_key, begun, (timezone('UTC', wake_at) - priority * interval '1 minute'))
+	WHERE queue IS NOT NULL AND owner IS NULL AND wake_at IS NOT NULL;
+
+-- Who has a slot of a queue.
+CREATE INDEX workflow_slot ON pawl.workflow (bucket, queue)
+	WHERE queue IS NOT NULL AND owner IS NOT NULL;
 
 -- Whose it is: for the work of the dead, and for a worker's own inventory.
 CREATE INDEX workflow_owner ON pawl.workflow (bucket, owner)
@@ -140,6 +157,23 @@ CREATE TABLE pawl.lease (
 	holder     uuid        NOT NULL,
 	expires_at timestamptz NOT NULL,
 	CONSTRAINT lease_pkey PRIMARY KEY (name)
+);
+
+-- The queues and their limits. How many run is counted from the workflows; only
+-- the tokens of a rate are kept here.
+CREATE TABLE pawl.queue (
+	name        text             COLLATE "C" NOT NULL,
+	concurrency integer,
+	per_worker  integer,
+	per_key     integer,
+	rate        integer,
+	period_us   bigint,
+	burst       integer,
+	tokens      double precision,
+	filled_at   timestamptz,
+	paused_at   timestamptz,
+	note        text             COLLATE "C",
+	CONSTRAINT queue_pkey PRIMARY KEY (name)
 );
 
 -- The graph of each version of a definition, by which it is known.

@@ -10,6 +10,9 @@ var (
 	// ErrNotFound says that there is no workflow of that id.
 	ErrNotFound = errors.New("not found")
 
+	// ErrQueueNotFound says that there is no queue of that name.
+	ErrQueueNotFound = errors.New("no such queue")
+
 	// ErrGraphChanged says that a definition was registered before, under the
 	// same name and version, with another graph.
 	ErrGraphChanged = errors.New("graph changed without a new version")

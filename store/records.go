@@ -175,6 +175,7 @@ type New struct {
 	InputHash  [16]byte // tells a duplicate start from a conflicting one
 	Owner      WorkerID // the worker that runs it at once; zero leaves it to a claim
 	Parent     string   // the id of the row that is told of its end; "" for nobody
+	Line                // one in a queue has no Owner
 	Place
 }
 
@@ -198,6 +199,7 @@ type Workflow struct {
 	Revision   int64
 	Owner      WorkerID
 	Parent     string // the id of the row that is told of its end; "" for nobody
+	Line
 	InputHash  [16]byte
 	CreatedAt  time.Time
 	UpdatedAt  time.Time // of the last transition, claim or release

@@ -15,6 +15,7 @@ type Store interface {
 	Operations
 	Retention
 	Census
+	Queues
 	Schedules
 	Schema
 

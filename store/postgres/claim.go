@@ -17,7 +17,8 @@ import (
 // due: how many of the oldest due rows fall to each definition is settled
 // first, without locks, so that no row is locked which is not taken. Each
 // definition is asked by itself: one index range each, whatever else waits.
-// mailed: workflows with fresh mail, whether due or not.
+// mailed: workflows with fresh mail, whether due or not. Of those in a queue only
+// the ones that are to be cancelled before they have begun.
 //
 // A worker that is buried claims nothing. Should it be buried while this runs,
 // its rows are those of a dead worker and the next sweep frees them.
@@ -34,7 +35,7 @@ WITH def AS MATERIALIZED (
                       SELECT w.wake_at
                       FROM   {schema}.workflow AS w
                       WHERE  w.bucket = $1 AND w.definition = d.name AND w.version = d.version
-                      AND    w.owner IS NULL AND w.wake_at <= statement_timestamp()
+                      AND    w.owner IS NULL AND w.wake_at <= statement_timestamp() AND w.queue IS NULL
                       ORDER  BY w.definition, w.version, w.wake_at
                       LIMIT  $5
                   ) AS w
@@ -49,14 +50,14 @@ WITH def AS MATERIALIZED (
                SELECT w.ctid AS place, w.wake_at AS since
                FROM   {schema}.workflow AS w
                WHERE  w.bucket = $1 AND w.definition = s.name AND w.version = s.version
-               AND    w.owner IS NULL AND w.wake_at <= statement_timestamp()
+               AND    w.owner IS NULL AND w.wake_at <= statement_timestamp() AND w.queue IS NULL
                ORDER  BY w.definition, w.version, w.wake_at
                LIMIT  s.n
                FOR    NO KEY UPDATE SKIP LOCKED
            ) AS w
 ), mailed AS (
     SELECT w.place, m.since
-    FROM  (SELECT i.workflow_id, min(i.sent_at) AS since
+    FROM  (SELECT i.workflow_id, min(i.sent_at) AS since, bool_or(i.kind = 'cancel') AS cancelled
            FROM   {schema}.inbox AS i
            WHERE  i.bucket = $1 AND i.fresh AND i.consumed_at IS NULL
            GROUP  BY i.workflow_id
@@ -67,6 +68,7 @@ WITH def AS MATERIALIZED (
               FROM   {schema}.workflow AS w
               WHERE  w.bucket = $1 AND w.id = m.workflow_id
               AND    w.owner IS NULL AND w.ended_at IS NULL
+              AND   (w.queue IS NULL OR (NOT w.begun AND m.cancelled))
               AND    EXISTS (SELECT FROM def AS d WHERE d.name = w.definition AND d.version = w.version)
               FOR    NO KEY UPDATE SKIP LOCKED
           ) AS w
@@ -123,7 +125,7 @@ WITH def AS MATERIALIZED (
                SELECT w.id, w.wake_at
                FROM   {schema}.workflow AS w
                WHERE  w.bucket = $1 AND w.definition = d.name AND w.version = d.version
-               AND    w.owner IS NULL AND w.wake_at <= statement_timestamp()
+               AND    w.owner IS NULL AND w.wake_at <= statement_timestamp() AND w.queue IS NULL
                ORDER  BY w.definition, w.version, w.wake_at
                LIMIT  $4
            ) AS w
@@ -135,6 +137,7 @@ WITH def AS MATERIALIZED (
                FROM   {schema}.workflow AS w
                WHERE  w.bucket = $1 AND w.id = i.workflow_id
                AND    w.owner IS NULL AND w.ended_at IS NULL
+               AND   (w.queue IS NULL OR (NOT w.begun AND i.kind = 'cancel'))
                OFFSET 0
            ) AS w
     WHERE  i.bucket = $1 AND i.fresh AND i.consumed_at IS NULL
@@ -225,7 +228,8 @@ const workflowColumns = `
        w.id, w.definition, w.version, w.status, w.state, w.revision, w.owner, w.wake_at,
        coalesce(w.awaits, ''), coalesce(w.step, ''), coalesce(w.grp, 0), coalesce(w.attempt, 0),
        coalesce(w.failures, 0), coalesce(w.crashes, 0), coalesce(w.error, ''), w.pivoted,
-       coalesce(w.parent, ''), w.input_hash, w.cursor, w.data, w.created_at, w.updated_at, w.ended_at`
+       coalesce(w.parent, ''), w.input_hash, w.cursor, w.data, w.created_at, w.updated_at, w.ended_at,
+       coalesce(w.queue, ''), coalesce(w.queue_key, ''), coalesce(w.priority, 0)`
 
 // row is a workflow's row on its way from the database.
 type row struct {
@@ -242,6 +246,7 @@ func (r *row) dest(w *store.Workflow) []any {
 		&w.Awaits, &w.Mark.Step, &w.Mark.Group, &w.Mark.Attempt,
 		&w.Mark.Failures, &w.Mark.Crashes, &w.Error, &w.Pivoted,
 		&w.Parent, &r.hash, &w.Cursor, &w.Data, &w.CreatedAt, &w.UpdatedAt, &r.endedAt,
+		&w.Queue, &w.Key, &w.Priority,
 	}
 }
 

@@ -38,7 +38,8 @@ const endedColumns = `
        coalesce(w.awaits, ''), coalesce(w.step, ''), coalesce(w.grp, 0), coalesce(w.attempt, 0),
        coalesce(w.failures, 0), coalesce(w.crashes, 0), coalesce(w.error, ''), coalesce(w.pivoted, false),
        coalesce(w.parent, ''), w.input_hash, w.cursor, w.data,
-       coalesce(w.created_at, 'epoch'), coalesce(w.updated_at, 'epoch'), w.ended_at`
+       coalesce(w.created_at, 'epoch'), coalesce(w.updated_at, 'epoch'), w.ended_at,
+       coalesce(w.queue, ''), coalesce(w.queue_key, ''), coalesce(w.priority, 0)`
 
 // historySQL reads the recorded steps of one workflow and its branches. A row's
 // own records keep the order of its revisions whatever the clock has done: each
@@ -85,7 +86,8 @@ const listColumns = `
        w.id, w.definition, w.version, w.status, w.state, w.revision, w.owner, w.wake_at,
        coalesce(w.awaits, ''), coalesce(w.step, ''), coalesce(w.grp, 0), coalesce(w.attempt, 0),
        coalesce(w.failures, 0), coalesce(w.crashes, 0), coalesce(w.error, ''), w.pivoted,
-       coalesce(w.parent, ''), w.input_hash, w.cursor, NULL::bytea, w.created_at, w.updated_at, w.ended_at`
+       coalesce(w.parent, ''), w.input_hash, w.cursor, NULL::bytea, w.created_at, w.updated_at, w.ended_at,
+       coalesce(w.queue, ''), coalesce(w.queue_key, ''), coalesce(w.priority, 0)`
 
 // defaultPage is the size of a page where the query names none.
 const defaultPage = 100

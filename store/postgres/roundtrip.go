@@ -29,9 +29,13 @@ const commit = "COMMIT"
 // enable_seqscan and plan_cache_mode: the statements are written so that each
 // row is found by its key. A plan that was made while the tables were empty,
 // or never analysed, would rather read them whole, and would be kept.
+//
+// jit: a table that has no index for a question, such as the few queues, is read
+// whole at a price that would have the plan compiled, for half a second, each time.
 const hotSettings = `
 SELECT set_config('lock_timeout', '1s', true),
        set_config('enable_seqscan', 'off', true),
+       set_config('jit', 'off', true),
        set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // rollbackTimeout bounds the clean-up after a statement failed.

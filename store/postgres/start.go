@@ -18,8 +18,9 @@ INSERT INTO {schema}.workflow AS w
       (bucket, id, definition, version, input_hash, owner, parent, revision,
        status, state, step, grp, attempt, failures, crashes,
        awaits, wake_at, data, cursor, error, pivoted,
-       created_at, updated_at, ended_at)
-SELECT $1, t.id, t.definition, t.version, t.input_hash, CASE WHEN t.ended THEN NULL ELSE t.owner END, nullif(t.parent, ''), 1,
+       created_at, updated_at, ended_at,
+       queue, queue_key, priority, begun)
+SELECT $1, t.id, t.definition, t.version, t.input_hash, CASE WHEN NOT t.ended AND t.queue = '' THEN t.owner END, nullif(t.parent, ''), 1,
        t.status, t.state, nullif(t.step, ''),
        CASE WHEN t.step <> '' THEN t.grp END,
        CASE WHEN t.step <> '' THEN t.attempt END,
@@ -30,15 +31,19 @@ SELECT $1, t.id, t.definition, t.version, t.input_hash, CASE WHEN t.ended THEN N
             THEN statement_timestamp() + t.wake_us * interval '1 microsecond' END,
        coalesce(t.data, ''), t.cursor, nullif(t.error, ''), t.pivoted,
        statement_timestamp(), statement_timestamp(),
-       CASE WHEN t.ended THEN statement_timestamp() END
+       CASE WHEN t.ended THEN statement_timestamp() END,
+       nullif(t.queue, ''),
+       CASE WHEN t.queue <> '' THEN t.queue_key END,
+       CASE WHEN t.queue <> '' THEN t.priority END,
+       CASE WHEN t.queue <> '' THEN false END
 FROM   unnest($2::text[], $3::text[], $4::int[], $5::bytea[], $6::uuid[], $7::text[],
               $8::text[], $9::text[], $10::text[], $11::int[], $12::int[], $13::int[], $14::int[],
               $15::text[], $16::int[], $17::bigint[], $18::bytea[], $19::bytea[], $20::text[],
-              $21::bool[], $22::bool[])
+              $21::bool[], $22::bool[], $23::text[], $24::text[], $25::int[])
        AS t(id, definition, version, input_hash, owner, parent,
             status, state, step, grp, attempt, failures, crashes,
             awaits, wakes, wake_us, data, cursor, error,
-            pivoted, ended)
+            pivoted, ended, queue, queue_key, priority)
 ON CONFLICT (bucket, id) DO NOTHING
 RETURNING w.id`
 
@@ -139,6 +144,9 @@ func (s *Store) Start(ctx context.Context, news []store.New) ([]store.StartResul
 			return st.results, nil
 		}
 		insert := s.startStatements(st, at, buckets, s.sql.start, st.created)
+		if queues := queuesOf(news); len(queues) > 0 {
+			insert = append(insert, statement{sql: s.sql.ensureQueues, args: []any{queues}})
+		}
 		if err := s.write(ctx, what, insert...); err != nil {
 			return nil, err
 		}
@@ -187,15 +195,18 @@ func (s *Store) startStatements(
 func startArgs(bucket int16, news []store.New) []any {
 	n := len(news)
 	p := newPlaces(n)
+	queues, keys, priorities := make([]string, n), make([]string, n), make([]int32, n)
 	ids, names, versions := make([]string, n), make([]string, n), make([]int32, n)
 	hashes, owners, parents := make([][]byte, n), make([]pgtype.UUID, n), make([]string, n)
 	for i := range news {
 		ids[i] = news[i].ID
 		names[i], versions[i] = news[i].Definition.Name, int32(news[i].Definition.Version)
 		hashes[i], owners[i], parents[i] = news[i].InputHash[:], uuid(news[i].Owner), news[i].Parent
+		queues[i], keys[i], priorities[i] = news[i].Queue, news[i].Key, int32(news[i].Priority)
 		p.set(i, &news[i].Place)
 	}
-	return append([]any{bucket, ids, names, versions, hashes, owners, parents}, p.args()...)
+	args := append([]any{bucket, ids, names, versions, hashes, owners, parents}, p.args()...)
+	return append(args, queues, keys, priorities)
 }
 
 // StartTx starts one workflow inside the caller's transaction, which may be of
@@ -214,6 +225,11 @@ func (s *Store) StartTx(ctx context.Context, tx store.Tx, n store.New) (store.St
 	n.Owner = store.WorkerID{}
 	st := newStarting([]store.New{n})
 	args := startArgs(bucketOf(n.ID, buckets), st.news)
+	if queues := queuesOf(st.news); len(queues) > 0 {
+		if err := queryOn(ctx, on, statement{sql: s.sql.ensureQueues, args: []any{queues}}); err != nil {
+			return store.StartResult{}, translate(what, err, reading)
+		}
+	}
 	for range startRounds {
 		for _, step := range []statement{
 			{sql: s.sql.start, args: args, read: st.created},

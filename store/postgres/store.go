@@ -176,6 +176,9 @@ type texts struct {
 	amended, requests, expire        string
 	lead, expirable, forgetOld       string
 	definitions, open                string
+	linedUp, lockQueue, claimQueued  string
+	nextToken, ensureQueues          string
+	setQueue, pauseQueue, queues     string
 	putDefinition, fingerprint       string
 	deal, info, applied              string
 
@@ -203,6 +206,9 @@ func textsFor(schema string) texts {
 		amended:  in(amendedSQL), requests: in(requestsSQL), expire: in(expireSQL),
 		lead: in(leadSQL), expirable: in(expirableSQL), forgetOld: in(forgetOldSQL),
 		definitions: in(definitionsSQL), open: in(openSQL),
+		linedUp: in(linedUpSQL), lockQueue: in(lockQueueSQL), claimQueued: in(claimQueuedSQL),
+		nextToken: in(nextTokenSQL), ensureQueues: in(ensureQueuesSQL),
+		setQueue: in(setQueueSQL), pauseQueue: in(pauseQueueSQL), queues: in(queuesSQL),
 		putDefinition: in(putDefinitionSQL), fingerprint: in(fingerprintSQL),
 		deal: in(dealSQL), info: in(infoSQL), applied: in(appliedSQL),
 

@@ -20,25 +20,29 @@ const livingWorker = `
 const dueWorkflows = `
 	SELECT id, wake_at FROM workflow
 	WHERE owner IS NULL AND wake_at IS NOT NULL
-		AND definition = ?1 AND version = ?2 AND wake_at <= ?3
+		AND definition = ?1 AND version = ?2 AND wake_at <= ?3 AND queue IS NULL
 	ORDER BY wake_at
 	LIMIT ?4`
 
-// mailedWorkflows begins with the fresh messages, which are few.
+// mailedWorkflows begins with the fresh messages, which are few. Of those in a queue
+// it takes only the ones that are to be cancelled before they have begun.
 const mailedWorkflows = `
 	SELECT w.id, min(i.sent_at) FROM inbox i
 	CROSS JOIN workflow w ON w.id = i.workflow_id
 	WHERE i.fresh
 		AND w.owner IS NULL AND w.ended_at IS NULL
 		AND w.definition = ?1 AND w.version = ?2
+		AND (w.queue IS NULL OR (NOT w.begun AND i.kind = 'cancel'))
 	GROUP BY w.id
 	ORDER BY min(i.sent_at)
 	LIMIT ?3`
 
-// claimWorkflow begins the next attempt of a due workflow that has a mark.
+// claimWorkflow begins the next attempt of a due workflow that has a mark; ?4 says
+// that it has gone through its queue.
 const claimWorkflow = `
 	UPDATE workflow SET
 		owner = ?2, revision = revision + 1, updated_at = ?3,
+		begun = CASE WHEN ?4 THEN 1 ELSE begun END,
 		attempt = CASE WHEN step IS NOT NULL AND wake_at <= ?3 THEN attempt + 1 ELSE attempt END,
 		status = CASE WHEN step IS NOT NULL AND wake_at <= ?3 AND status = 'WAITING' THEN 'PENDING' ELSE status END
 	WHERE id = ?1 AND owner IS NULL AND ended_at IS NULL
@@ -83,13 +87,18 @@ func claim(ctx context.Context, tx *writeTx, w store.WorkerID, defs []store.Def,
 	if err != nil {
 		return nil, err
 	}
+	return own(ctx, tx, w, ids, false)
+}
+
+// own makes w the owner of the workflows; queued says that they come from a queue.
+func own(ctx context.Context, tx *writeTx, w store.WorkerID, ids []string, queued bool) ([]store.Claimed, error) {
 	update, err := tx.stmt(ctx, claimWorkflow)
 	if err != nil {
 		return nil, err
 	}
 	claimed := make([]store.Claimed, 0, len(ids))
 	for _, id := range ids {
-		wf, err := scanWorkflowData(update.QueryRowContext(ctx, id, w[:], tx.now).Scan)
+		wf, err := scanWorkflowData(update.QueryRowContext(ctx, id, w[:], tx.now, queued).Scan)
 		if err != nil {
 			return nil, fmt.Errorf("workflow %q: %w", id, err)
 		}

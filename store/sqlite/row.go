@@ -51,7 +51,7 @@ func timeOrZero(us sql.NullInt64) time.Time {
 // workflowColumns are what scanWorkflow reads, in its order.
 const workflowColumns = `id, definition, version, status, state, revision, owner, wake_at,
 	awaits, step, grp, attempt, failures, crashes, error, pivoted,
-	parent, input_hash, cursor, created_at, updated_at, ended_at`
+	parent, input_hash, cursor, created_at, updated_at, ended_at, queue, queue_key, priority`
 
 // scanWorkflow reads workflowColumns and whatever more is asked for.
 func scanWorkflow(scan func(...any) error, more ...any) (w store.Workflow, err error) {
@@ -59,13 +59,15 @@ func scanWorkflow(scan func(...any) error, more ...any) (w store.Workflow, err e
 		own, hash                       []byte
 		wake, ended                     sql.NullInt64
 		awaits, step, reason, parent    sql.NullString
+		queue, key                      sql.NullString
+		priority                        sql.NullInt64
 		group, attempt, failures, crash sql.NullInt64
 		created, updated                int64
 	)
 	dest := []any{
 		&w.ID, &w.Definition.Name, &w.Definition.Version, &w.Status, &w.State, &w.Revision, &own, &wake,
 		&awaits, &step, &group, &attempt, &failures, &crash, &reason, &w.Pivoted,
-		&parent, &hash, &w.Cursor, &created, &updated, &ended,
+		&parent, &hash, &w.Cursor, &created, &updated, &ended, &queue, &key, &priority,
 	}
 	if err := scan(append(dest, more...)...); err != nil {
 		return store.Workflow{}, err
@@ -79,6 +81,7 @@ func scanWorkflow(scan func(...any) error, more ...any) (w store.Workflow, err e
 		Failures: int(failures.Int64),
 		Crashes:  int(crash.Int64),
 	}
+	w.Line = store.Line{Queue: queue.String, Key: key.String, Priority: int(priority.Int64)}
 	copy(w.InputHash[:], hash)
 	w.CreatedAt, w.UpdatedAt, w.EndedAt = timeOf(created), timeOf(updated), timeOrZero(ended)
 	return w, nil

@@ -168,6 +168,9 @@ func decideSlot(ctx context.Context, tx *writeTx, schedule string, c *store.Slot
 	}
 	run := *c.Start
 	run.Owner = store.WorkerID{}
+	if err := tx.ensureQueue(ctx, run.Queue); err != nil {
+		return err
+	}
 	started, err := start(ctx, insert, find, run, tx.now)
 	if err == nil && !started.Created {
 		_, err = tx.exec(ctx, takenSlot, schedule, nominal, store.ReasonTaken)

@@ -14,10 +14,12 @@ const insertWorkflow = `
 	INSERT INTO workflow (
 		id, definition, version, status, state, revision, owner, wake_at,
 		awaits, step, grp, attempt, failures, crashes, error, pivoted,
-		input_hash, cursor, data, created_at, updated_at, ended_at, parent)
+		input_hash, cursor, data, created_at, updated_at, ended_at, parent,
+		queue, queue_key, priority, begun)
 	VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7,
 		?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
-		?16, ?17, ?18, ?19, ?19, ?20, ?21)
+		?16, ?17, ?18, ?19, ?19, ?20, ?21,
+		?22, ?23, ?24, ?25)
 	ON CONFLICT (id) DO NOTHING`
 
 const selectStarted = `
@@ -43,6 +45,9 @@ func (s *Store) Start(ctx context.Context, news []store.New) ([]store.StartResul
 			return err
 		}
 		for _, i := range sortedBy(news, func(n store.New) string { return n.ID }) {
+			if err := tx.ensureQueue(ctx, news[i].Queue); err != nil {
+				return err
+			}
 			if results[i], err = start(ctx, insert, find, news[i], tx.now); err != nil {
 				return fmt.Errorf("workflow %q: %w", news[i].ID, err)
 			}
@@ -64,6 +69,11 @@ func (s *Store) StartTx(ctx context.Context, tx store.Tx, n store.New) (store.St
 		return store.StartResult{}, fmt.Errorf("start workflow %q: the transaction is a %T, not a *sql.Tx", n.ID, tx.Unwrap())
 	}
 	n.Owner = store.WorkerID{}
+	if n.Queue != "" {
+		if _, err := own.ExecContext(ctx, insertQueue, n.Queue); err != nil {
+			return store.StartResult{}, fmt.Errorf("start workflow %q: %w", n.ID, translate(ctx, err))
+		}
+	}
 	r, err := start(ctx, inTx{own, insertWorkflow}, inTx{own, selectStarted}, n, s.clock())
 	if err != nil {
 		return store.StartResult{}, fmt.Errorf("start workflow %q: %w", n.ID, translate(ctx, err))
@@ -90,7 +100,10 @@ func start(ctx context.Context, insert, find statement, n store.New, now int64) 
 }
 
 func startArgs(n store.New, now int64) []any {
-	row := place(n.Place, n.Owner, false, now)
+	if n.Queue != "" {
+		n.Owner = store.WorkerID{}
+	}
+	row, line := place(n.Place, n.Owner, false, now), lineColumns(n.Line)
 	data := n.Data
 	if data == nil {
 		data = []byte{}
@@ -99,6 +112,7 @@ func startArgs(n store.New, now int64) []any {
 		n.ID, n.Definition.Name, n.Definition.Version, string(n.Status), n.State, row.owner, row.wakeAt,
 		null(n.Awaits), row.mark[0], row.mark[1], row.mark[2], row.mark[3], row.mark[4], null(n.Error), n.Pivoted,
 		n.InputHash[:], blob(n.Cursor), data, now, row.endedAt, null(n.Parent),
+		line[0], line[1], line[2], line[3],
 	}
 }
 

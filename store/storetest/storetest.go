@@ -30,6 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Tx", txTests},
 		{"Branch", branchTests},
 		{"Claim", claimTests},
+		{"Queue", queueTests},
 		{"Message", messageTests},
 		{"Lease", leaseTests},
 		{"Takeover", takeoverTests},

@@ -23,12 +23,29 @@ CREATE TABLE workflow (
     data       BLOB    NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    ended_at   INTEGER
+    ended_at   INTEGER,
+    queue      TEXT,
+    queue_key  TEXT,
+    priority   INTEGER,
+    begun      INTEGER
 );
 
 -- What may be claimed because its time has come.
 CREATE INDEX workflow_ready ON workflow (definition, version, wake_at)
-    WHERE owner IS NULL AND wake_at IS NOT NULL;
+    WHERE owner IS NULL AND wake_at IS NOT NULL AND queue IS NULL;
+
+-- The lines of the queues: who has begun goes first, then by priority and age. A
+-- level of priority is worth a minute, so an order that was right stays right. By
+-- key too, for queues that limit each key.
+CREATE INDEX workflow_line ON workflow (queue, begun, wake_at - 60000000 * priority)
+    WHERE queue IS NOT NULL AND owner IS NULL AND wake_at IS NOT NULL;
+
+CREATE INDEX workflow_line_key ON workflow (queue, queue_key, begun, wake_at - 60000000 * priority)
+    WHERE queue IS NOT NULL AND owner IS NULL AND wake_at IS NOT NULL;
+
+-- Who has a slot of a queue.
+CREATE INDEX workflow_slot ON workflow (queue)
+    WHERE queue IS NOT NULL AND owner IS NOT NULL;
 
 -- What a worker owns: for the sweep and for reconciling.
 CREATE INDEX workflow_owner ON workflow (owner)
@@ -83,6 +100,22 @@ CREATE TABLE lease (
     name       TEXT    NOT NULL PRIMARY KEY,
     holder     BLOB    NOT NULL,
     expires_at INTEGER NOT NULL
+);
+
+-- The queues and their limits. How many run is counted from the workflows; only
+-- the tokens of a rate are kept here.
+CREATE TABLE queue (
+    name        TEXT    NOT NULL PRIMARY KEY,
+    concurrency INTEGER,
+    per_worker  INTEGER,
+    per_key     INTEGER,
+    rate        INTEGER,
+    period_us   INTEGER,
+    burst       INTEGER,
+    tokens      REAL,
+    filled_at   INTEGER,
+    paused_at   INTEGER,
+    note        TEXT
 );
 
 CREATE TABLE definition (
