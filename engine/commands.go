@@ -16,6 +16,9 @@ type (
 	// cmdClaim claims up to limit workflows: evClaimed.
 	cmdClaim struct{ limit int }
 
+	// cmdClaimQueued claims up to limit workflows from queues: evQueued.
+	cmdClaimQueued struct{ limit int }
+
 	// cmdMail reads fresh messages of owned workflows: evMail.
 	cmdMail struct{}
 
@@ -87,24 +90,25 @@ type (
 	cmdStop struct{}
 )
 
-func (cmdJoin) isCommand()      {}
-func (cmdRenew) isCommand()     {}
-func (cmdClaim) isCommand()     {}
-func (cmdMail) isCommand()      {}
-func (cmdSweep) isCommand()     {}
-func (cmdSchedule) isCommand()  {}
-func (cmdOwned) isCommand()     {}
-func (cmdLoad) isCommand()      {}
-func (cmdStart) isCommand()     {}
-func (cmdReply) isCommand()     {}
-func (cmdWork) isCommand()      {}
-func (cmdInterrupt) isCommand() {}
-func (cmdCommit) isCommand()    {}
-func (cmdReadBack) isCommand()  {}
-func (cmdRelease) isCommand()   {}
-func (cmdTell) isCommand()      {}
-func (cmdHint) isCommand()      {}
-func (cmdLog) isCommand()       {}
-func (cmdClean) isCommand()     {}
-func (cmdLeave) isCommand()     {}
-func (cmdStop) isCommand()      {}
+func (cmdJoin) isCommand()        {}
+func (cmdRenew) isCommand()       {}
+func (cmdClaim) isCommand()       {}
+func (cmdClaimQueued) isCommand() {}
+func (cmdMail) isCommand()        {}
+func (cmdSweep) isCommand()       {}
+func (cmdSchedule) isCommand()    {}
+func (cmdOwned) isCommand()       {}
+func (cmdLoad) isCommand()        {}
+func (cmdStart) isCommand()       {}
+func (cmdReply) isCommand()       {}
+func (cmdWork) isCommand()        {}
+func (cmdInterrupt) isCommand()   {}
+func (cmdCommit) isCommand()      {}
+func (cmdReadBack) isCommand()    {}
+func (cmdRelease) isCommand()     {}
+func (cmdTell) isCommand()        {}
+func (cmdHint) isCommand()        {}
+func (cmdLog) isCommand()         {}
+func (cmdClean) isCommand()       {}
+func (cmdLeave) isCommand()       {}
+func (cmdStop) isCommand()        {}

@@ -40,6 +40,7 @@ type registered struct {
 	byParent bool // registered along with a definition that starts it
 
 	retention *Retention // nil keeps all for ever
+	queue     string     // that its workflows wait in unless told otherwise; "" for none
 }
 
 // New returns an engine on st. It checks that the store's schema fits this

@@ -12,6 +12,9 @@ var (
 	// ErrNotFound says that there is no workflow of that id.
 	ErrNotFound = store.ErrNotFound
 
+	// ErrQueueNotFound says that there is no queue of that name.
+	ErrQueueNotFound = store.ErrQueueNotFound
+
 	// ErrConflict says that the id belongs to a workflow that was started with
 	// another input or of another definition. The error is a *ConflictError.
 	ErrConflict = errors.New("workflow exists")

@@ -38,6 +38,14 @@ type (
 		err   error
 	}
 
+	// evQueued answers cmdClaimQueued.
+	evQueued struct {
+		id    store.WorkerID
+		limit int
+		claim store.QueueClaim
+		err   error
+	}
+
 	// evLoaded answers cmdLoad.
 	evLoaded struct {
 		id   store.WorkerID
@@ -134,6 +142,7 @@ func (evTick) isEvent()      {}
 func (evJoined) isEvent()    {}
 func (evRenewed) isEvent()   {}
 func (evClaimed) isEvent()   {}
+func (evQueued) isEvent()    {}
 func (evLoaded) isEvent()    {}
 func (evMail) isEvent()      {}
 func (evSwept) isEvent()     {}

@@ -54,6 +54,8 @@ type reactor struct {
 	claiming  bool
 	claimNext bool // look for work as soon as there is room
 	wary      bool // the last claim brought a suspect: claim one by one
+	queues    bool // there are queues, by the last that was heard
+	queueNext bool // look into them as soon as there is room
 	mailing   bool
 	mailNext  bool // mail was hinted at while reading it
 	mailAsked int  // the event at which the reading of it began
@@ -115,6 +117,7 @@ type hold struct {
 	phase holdPhase
 
 	parent string // the row that is told of its end; "" for nobody
+	queued bool   // it has a slot of a queue
 
 	cursor statemachine.Cursor   // as the database has it
 	run    *statemachine.RunStep // the body to run next, if it is known already
@@ -188,8 +191,11 @@ func (r *reactor) handle(now time.Duration, ev event) {
 		r.readBack(ev)
 	case evReleased:
 		r.released(ev)
+	case evQueued:
+		r.claimedQueued(ev)
 	case evHint:
 		r.claimNext = true
+		r.queueNext = r.queueNext || r.queues
 		r.readMail()
 	case evDrain:
 		r.beginDrain()

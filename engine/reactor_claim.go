@@ -27,7 +27,7 @@ func (r *reactor) setPoll() {
 		if !r.current(me) {
 			return
 		}
-		r.claimNext = true
+		r.claimNext, r.queueNext = true, true
 		r.readMail()
 		r.sweep()
 		r.schedule()
@@ -43,15 +43,51 @@ func (r *reactor) room() int { return r.cfg.concurrency - len(r.holds) - r.start
 func (r *reactor) open() bool { return r.life == alive && !r.drain.on && r.alone == nil }
 
 func (r *reactor) sendClaim() {
-	if !r.claimNext || r.claiming || !r.open() || r.room() <= 0 {
+	if !(r.claimNext || r.queueNext) || r.claiming || !r.open() || r.room() <= 0 {
 		return
 	}
-	r.claimNext, r.claiming = false, true
+	r.claiming = true
 	limit := min(r.room(), r.cfg.limits.Batch)
 	if r.wary {
 		limit = 1
 	}
-	r.do(cmdClaim{limit})
+	if r.claimNext {
+		r.claimNext = false
+		r.do(cmdClaim{limit})
+		return
+	}
+	r.queueNext = false
+	r.do(cmdClaimQueued{limit})
+}
+
+// claimedQueued takes on what a claim from queues has brought.
+func (r *reactor) claimedQueued(ev evQueued) {
+	if !r.current(ev.id) {
+		return
+	}
+	r.claiming, r.queues = false, ev.claim.Any
+	if ev.err != nil {
+		if !errors.Is(ev.err, store.ErrBusy) {
+			r.log(true, "cannot claim from queues", "error", ev.err)
+		}
+		return
+	}
+	r.queueNext = r.queueNext || len(ev.claim.Rows) >= ev.limit
+	if ev.claim.Next > 0 && ev.claim.Next < r.cfg.poll { // else the next round comes first
+		r.after(ev.claim.Next+wakeSlack, func() { r.queueNext = true })
+	}
+	r.wary = r.wary || slices.ContainsFunc(ev.claim.Rows, isSuspect)
+	r.adopt(ev.claim.Rows)
+}
+
+func isSuspect(row store.Claimed) bool { return row.Mark.Crashes >= soloCrashes }
+
+// slotFree looks for whoever takes the slot of a queue that h has given back.
+func (r *reactor) slotFree(h *hold) {
+	if h.queued {
+		r.queueNext = true
+		r.do(cmdHint{store.TopicReady})
+	}
 }
 
 func (r *reactor) claimed(ev evClaimed) {
@@ -66,7 +102,7 @@ func (r *reactor) claimed(ev evClaimed) {
 	if len(ev.rows) >= ev.limit {
 		r.claimNext = true
 	}
-	r.wary = slices.ContainsFunc(ev.rows, func(row store.Claimed) bool { return row.Mark.Crashes >= soloCrashes })
+	r.wary = slices.ContainsFunc(ev.rows, isSuspect)
 	r.adopt(ev.rows)
 }
 
@@ -94,7 +130,7 @@ func (r *reactor) adopt(rows []store.Claimed) {
 func (r *reactor) take(row store.Claimed) {
 	h := &hold{
 		id: row.ID, def: row.Definition, rev: row.Revision, taken: r.seq,
-		due: row.Due, wakeAt: row.WakeAt, inbox: row.Inbox, parent: row.Parent,
+		due: row.Due, wakeAt: row.WakeAt, inbox: row.Inbox, parent: row.Parent, queued: row.Queue != "",
 	}
 	cur, err := cursorOf(row.Workflow)
 	if err != nil {
@@ -219,7 +255,7 @@ func (r *reactor) swept(ev evSwept) {
 	}
 	if ev.buried > 0 || ev.released > 0 {
 		r.log(false, "took over from dead workers", "buried", ev.buried, "workflows", ev.released)
-		r.claimNext = true
+		r.claimNext, r.queueNext = true, true
 	}
 	if ev.released >= sweepBatch {
 		r.sweep()

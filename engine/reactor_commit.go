@@ -180,9 +180,11 @@ func (r *reactor) applied(h *hold) {
 	switch {
 	case t.Status.Ended():
 		r.part(h)
+		r.slotFree(h)
 		r.do(cmdHint{store.TopicEnded})
 	case t.Release:
 		r.part(h)
+		r.slotFree(h)
 		if t.Wake.Kind == store.WakeAfter {
 			r.expectWake(t.Wake.After)
 		}
@@ -205,7 +207,7 @@ func (r *reactor) expectWake(after time.Duration) {
 	if after > time.Hour {
 		return
 	}
-	r.after(after+wakeSlack, func() { r.claimNext = true })
+	r.after(after+wakeSlack, func() { r.claimNext, r.queueNext = true, r.queueNext || r.queues })
 }
 
 func unconsumed(inbox []store.Message, gone []store.Consumed) []store.Message {

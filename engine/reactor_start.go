@@ -36,7 +36,7 @@ func distinct(reqs []*startRequest) []*startRequest {
 
 func (r *reactor) sendStart(reqs []*startRequest) {
 	for _, q := range reqs {
-		own := r.open() && r.room() > 0 && q.n.next.run != nil
+		own := r.open() && r.room() > 0 && q.n.mayBegin()
 		if own {
 			r.starting++
 			q.owner = r.me
@@ -79,6 +79,12 @@ func (r *reactor) adoptStarted(q *startRequest, res store.StartResult) {
 		r.holds[h.id] = h
 		r.setDeadline(h, 0)
 		r.makeReady(h)
+	case res.Created && q.n.delay > 0:
+		r.queues = r.queues || q.n.Queue != ""
+		r.expectWake(q.n.delay)
+	case res.Created && q.n.Queue != "":
+		r.queues, r.queueNext = true, true
+		r.do(cmdHint{store.TopicReady})
 	case res.Created && q.n.next.run != nil:
 		r.claimNext = true
 		r.do(cmdHint{store.TopicReady})

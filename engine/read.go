@@ -71,7 +71,7 @@ func infoOf(wf store.Workflow) (Info, error) {
 	}
 	return Info{
 		ID: wf.ID, Definition: wf.Definition, Status: wf.Status, State: statemachine.State(wf.State), Raw: wf.Data,
-		Cause: c.Cause, Reason: wf.Error, Mark: wf.Mark, Item: c.Item, Awaits: wf.Awaits, Open: c.Open, WakeAt: wf.WakeAt, Owner: wf.Owner,
+		Cause: c.Cause, Reason: wf.Error, Mark: wf.Mark, Item: c.Item, Awaits: wf.Awaits, Open: c.Open, Queue: wf.Queue, QueueKey: wf.Key, Priority: wf.Priority, WakeAt: wf.WakeAt, Owner: wf.Owner,
 		Revision: wf.Revision, CreatedAt: wf.CreatedAt, UpdatedAt: wf.UpdatedAt, EndedAt: wf.EndedAt,
 	}, nil
 }

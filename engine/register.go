@@ -43,6 +43,11 @@ func (e *Engine) registerAll(m *statemachine.Machine, opts ...RegisterOption) (*
 	if err := reg.checkRetention(); err != nil {
 		return nil, err
 	}
+	if reg.queue != "" {
+		if err := checkQueueName(reg.queue); err != nil {
+			return nil, err
+		}
+	}
 	children := m.Children()
 	for _, name := range slices.Sorted(maps.Keys(children)) {
 		if err := e.addChild(children[name]); err != nil {

@@ -24,6 +24,11 @@ func (s *shell) carryOut(cmd command) {
 			rows, err := s.store.Claim(ctx, me, s.defs, cmd.limit)
 			return evClaimed{me, cmd.limit, rows, err}
 		})
+	case cmdClaimQueued:
+		s.call(func(ctx context.Context, me store.WorkerID) event {
+			claim, err := s.store.ClaimQueued(ctx, me, s.defs, cmd.limit)
+			return evQueued{me, cmd.limit, claim, err}
+		})
 	case cmdLoad:
 		s.call(func(ctx context.Context, me store.WorkerID) event {
 			rows, err := s.store.Load(ctx, me, cmd.ids)

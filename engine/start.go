@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pawlhq/pawl/statemachine"
 	"github.com/pawlhq/pawl/store"
@@ -13,7 +14,7 @@ import (
 // StartJSON starts a workflow of the newest registered version of a definition,
 // known only by name, with its data as JSON. The data must fit the definition's
 // type exactly. Otherwise it is [Workflow.Start].
-func (e *Engine) StartJSON(ctx context.Context, definition, id string, data []byte) (Started, error) {
+func (e *Engine) StartJSON(ctx context.Context, definition, id string, data []byte, opts ...StartOption) (Started, error) {
 	if err := CheckID(id); err != nil {
 		return Started{}, err
 	}
@@ -25,11 +26,11 @@ func (e *Engine) StartJSON(ctx context.Context, definition, id string, data []by
 	if err != nil {
 		return Started{}, fmt.Errorf("start workflow %q: %w", id, err)
 	}
-	return e.start(ctx, reg, id, enc)
+	return e.start(ctx, reg, id, enc, opts...)
 }
 
-func (e *Engine) start(ctx context.Context, reg *registered, id string, data []byte) (Started, error) {
-	n, err := e.prepare(reg, id, data)
+func (e *Engine) start(ctx context.Context, reg *registered, id string, data []byte, opts ...StartOption) (Started, error) {
+	n, err := e.prepare(reg, id, data, opts...)
 	if err != nil {
 		return Started{}, err
 	}
@@ -60,8 +61,8 @@ func (e *Engine) insert(ctx context.Context, n newWorkflow) (store.StartResult, 
 	return results[0], nil
 }
 
-func (e *Engine) startTx(ctx context.Context, tx store.Tx, reg *registered, id string, data []byte) (Started, error) {
-	n, err := e.prepare(reg, id, data)
+func (e *Engine) startTx(ctx context.Context, tx store.Tx, reg *registered, id string, data []byte, opts ...StartOption) (Started, error) {
+	n, err := e.prepare(reg, id, data, opts...)
 	if err != nil {
 		return Started{}, err
 	}
@@ -78,6 +79,13 @@ type newWorkflow struct {
 	store.New
 	cursor statemachine.Cursor
 	next   follow
+	delay  time.Duration
+}
+
+// mayBegin reports whether a worker may own the workflow from its start: it neither
+// waits in a queue nor for a time.
+func (n newWorkflow) mayBegin() bool {
+	return n.next.run != nil && n.Queue == "" && n.delay == 0
 }
 
 // ownedBy is the row to insert: with an owner it begins at once, without one it
@@ -87,13 +95,20 @@ func (n newWorkflow) ownedBy(w store.WorkerID) store.New {
 	if row.Owner = w; w.IsZero() {
 		row.Place = unowned(row.Place)
 	}
+	if row.Wake.Kind == store.WakeAfter {
+		row.Wake.After += n.delay
+	}
 	return row
 }
 
 // prepare checks everything that can be checked without the database.
-func (e *Engine) prepare(reg *registered, id string, data []byte) (newWorkflow, error) {
+func (e *Engine) prepare(reg *registered, id string, data []byte, opts ...StartOption) (newWorkflow, error) {
 	if err := CheckID(id); err != nil {
 		return newWorkflow{}, err
+	}
+	o, err := optionsOf(reg, opts)
+	if err != nil {
+		return newWorkflow{}, fmt.Errorf("start workflow %q: %w", id, err)
 	}
 	if len(data) > e.cfg.MaxPayload {
 		return newWorkflow{}, fmt.Errorf("start workflow %q: input: %w: %d bytes, at most %d", id, ErrTooLarge, len(data), e.cfg.MaxPayload)
@@ -106,9 +121,10 @@ func (e *Engine) prepare(reg *registered, id string, data []byte) (newWorkflow, 
 	cur = capStart(reg.machine, cur, &next)
 	sum := sha256.Sum256(data)
 	return newWorkflow{
-		New:    store.New{ID: id, Definition: reg.def, InputHash: [16]byte(sum[:16]), Place: placeOf(reg.machine, cur, next)},
+		New:    store.New{ID: id, Definition: reg.def, InputHash: [16]byte(sum[:16]), Line: o.line, Place: placeOf(reg.machine, cur, next)},
 		cursor: cur,
 		next:   next,
+		delay:  o.delay,
 	}, nil
 }
 

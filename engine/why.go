@@ -28,6 +28,9 @@ func (e *Engine) Why(ctx context.Context, id string) (string, error) {
 	if s.branches, err = e.heldBranch(ctx, info); err != nil {
 		return "", fmt.Errorf("list branches of workflow %q: %w", id, err)
 	}
+	if s.queue, err = e.queueOf(ctx, info); err != nil {
+		return "", fmt.Errorf("look at queue %q: %w", info.Queue, err)
+	}
 	if s.workers, err = e.store.Workers(ctx); err != nil {
 		return "", fmt.Errorf("list workers: %w", err)
 	}
@@ -80,6 +83,7 @@ type situation struct {
 	attempts int              // what the policy of the marked step says: 0 if unknown, step.Forever for no limit
 	branches []store.Workflow // the first of its branches that is held, if one is
 	mail     bool             // a message waits that it will take up
+	queue    store.QueueState // that it waits in, if it does
 	poll     time.Duration    // how often a worker sweeps
 	now      time.Time        // the database's
 }
@@ -123,6 +127,8 @@ func (s situation) moving() string {
 		return s.owned()
 	case s.mail:
 		return s.ready()
+	case s.delayed():
+		return fmt.Sprintf("begins at %s (%s)", s.clock(s.WakeAt), s.in(s.WakeAt))
 	case s.Mark.Step != "" && s.later():
 		return s.pausing()
 	case s.Open > 0:
@@ -133,6 +139,11 @@ func (s situation) moving() string {
 		return fmt.Sprintf("sleeping until %s (%s)", s.clock(s.WakeAt), s.in(s.WakeAt))
 	}
 	return s.ready()
+}
+
+// delayed reports whether its start was delayed, and has not come.
+func (s situation) delayed() bool {
+	return s.Status == store.Pending && s.Revision == 1 && s.later()
 }
 
 // later reports whether it wakes at some time to come.
@@ -210,8 +221,11 @@ func (s situation) awaiting() string {
 	return text + ", times out " + s.in(s.WakeAt)
 }
 
-// ready is for a workflow that only needs a worker.
+// ready is for a workflow that only needs a worker, or first of all a slot.
 func (s situation) ready() string {
+	if text := s.lined(); text != "" && len(s.knowing()) > 0 {
+		return text
+	}
 	switch n := len(s.knowing()); n {
 	case 0:
 		return s.unknown()
@@ -220,6 +234,35 @@ func (s situation) ready() string {
 	default:
 		return fmt.Sprintf("ready, waiting for a free worker (%d live workers know %s)", n, s.definition())
 	}
+}
+
+// lined is for a workflow that waits in a queue.
+func (s situation) lined() string {
+	switch q := s.queue; {
+	case q.Name == "":
+		return ""
+	case !q.PausedAt.IsZero():
+		return fmt.Sprintf("queue %s is paused by %s", q.Name, oneLine(q.Note))
+	case q.Concurrency > 0 && q.Running >= q.Concurrency:
+		return fmt.Sprintf("queue %s is full (%d of %d run, %d wait)", q.Name, q.Running, q.Concurrency, q.Waiting)
+	default:
+		return fmt.Sprintf("waiting in queue %s (%d run, %d wait%s)", q.Name, q.Running, q.Waiting, limitsText(q.Queue))
+	}
+}
+
+// limitsText says which limits of a queue may hold back whoever waits in it.
+func limitsText(q store.Queue) string {
+	text := ""
+	if q.PerWorker > 0 {
+		text += fmt.Sprintf(", %d a worker", q.PerWorker)
+	}
+	if q.PerKey > 0 {
+		text += fmt.Sprintf(", %d a key", q.PerKey)
+	}
+	if q.Rate > 0 {
+		text += fmt.Sprintf(", %d begin in %v", q.Rate, q.Period)
+	}
+	return text
 }
 
 func (s situation) unknown() string {

@@ -42,8 +42,11 @@ type Info struct {
 	Mark       store.Mark         // the step under way, if any
 	Item       int                // the item that the step under way is for, from 1; 0 if there are none
 	Awaits     string             // the signal it waits for, if any
-	Open       int                // how many branches it waits for
-	WakeAt     time.Time          // when it wakes by itself; zero if it does not
+	Queue      string             // the queue that it waits in for a worker; "" for none
+	QueueKey   string
+	Priority   int
+	Open       int       // how many branches it waits for
+	WakeAt     time.Time // when it wakes by itself; zero if it does not
 	Owner      store.WorkerID
 	Revision   int64 // how many transitions, claims and releases it has seen
 	CreatedAt  time.Time
@@ -56,22 +59,22 @@ type Info struct {
 // Created false, whatever has become of it; with other data it is an
 // ErrConflict, and once the workflow has expired an ErrExpired. It never runs
 // twice.
-func (w *Workflow[S]) Start(ctx context.Context, id string, data S) (Started, error) {
+func (w *Workflow[S]) Start(ctx context.Context, id string, data S, opts ...StartOption) (Started, error) {
 	enc, err := encodeInput(data)
 	if err != nil {
 		return Started{}, fmt.Errorf("start workflow %q: %w", cutText(id, MaxIDBytes), err)
 	}
-	return w.eng.start(ctx, w.reg, id, enc)
+	return w.eng.start(ctx, w.reg, id, enc, opts...)
 }
 
 // StartTx is Start inside a transaction of the caller's: the workflow exists if
 // and only if that commits. A worker finds it at its next poll.
-func (w *Workflow[S]) StartTx(ctx context.Context, tx store.Tx, id string, data S) (Started, error) {
+func (w *Workflow[S]) StartTx(ctx context.Context, tx store.Tx, id string, data S, opts ...StartOption) (Started, error) {
 	enc, err := encodeInput(data)
 	if err != nil {
 		return Started{}, fmt.Errorf("start workflow %q: %w", cutText(id, MaxIDBytes), err)
 	}
-	return w.eng.startTx(ctx, tx, w.reg, id, enc)
+	return w.eng.startTx(ctx, tx, w.reg, id, enc, opts...)
 }
 
 // Get returns the workflow as it stands, or ErrNotFound, or an ErrConflict if it

@@ -17,7 +17,7 @@
 //	workerd run                              work until told to stop
 //	workerd migrate up                       create the schema or bring it up to date
 //	workerd migrate status                   list the migrations and when each was applied
-//	workerd workflow start DEFINITION ID     start a workflow, or find it (--input, --wait)
+//	workerd workflow start DEFINITION ID     start a workflow, or find it (--input, --wait, --queue, --queue-key, --priority, --delay)
 //	workerd workflow list                    list workflows by id (--definition, --status, --limit, --after)
 //	workerd workflow show ID                 show a workflow and its steps (--follow, --payload)
 //	workerd workflow steps ID                list its steps (--payload)
@@ -42,6 +42,10 @@
 //	workerd schedule trigger NAME            start a workflow of it now
 //	workerd schedule backfill NAME           start those of past slots that have not fired (--from, --to)
 //	workerd schedule delete NAME             remove it and its ledger
+//	workerd queue list                       list queues, their limits, who runs and who waits
+//	workerd queue set NAME                   create a queue or change its limits (--concurrency, --per-worker, --per-key, --rate, --period, --burst)
+//	workerd queue pause NAME                 let nothing of it begin or go on (--reason)
+//	workerd queue resume NAME                end its pause
 //	workerd retention check                  how long each definition keeps what has ended
 //	workerd retention plan                   what a retention costs in storage (--rate, --window, --bytes)
 //	workerd worker list                      list the workers
@@ -63,7 +67,7 @@
 //
 // Every command but run is a client: it reads and writes the database and runs
 // no step. A client does not create a SQLite file, except by migrate up,
-// workflow start and schedule create: a mistyped path is an error, not an empty list.
+// workflow start, schedule create and queue set: a mistyped path is an error, not an empty list.
 //
 // # Settings
 //
@@ -90,7 +94,7 @@
 //	0    done
 //	1    failed; with --wait also: the workflow ended other than COMPLETED, or is HELD
 //	2    refused as it stands: flags, arguments, ids, input, database URL, definition
-//	3    there is no such workflow or schedule
+//	3    there is no such workflow, schedule or queue
 //	4    in conflict with what exists: another input or definition, expired, ended,
 //	     past the point of no return, a verb that makes no sense as the workflow
 //	     stands, a graph that changed without a new version
@@ -126,6 +130,7 @@
 //	cause, reason               why it is or was rolled back; the last failure, or why it is HELD
 //	step                        the one under way: name, group, attempt, failures, crashes, key
 //	awaits                      the signal it waits for
+//	queue                       where it stands in line, if it does: name, key, priority
 //	wake_at                     when it wakes by itself
 //	owner                       the id of its worker
 //	revision                    counts its transitions, claims and releases
@@ -183,6 +188,8 @@
 //	schedule trigger  name, workflow_id
 //	schedule backfill name, workflow_ids
 //	schedule delete   name, deleted
+//	queue list        queues: name, running, waiting, later, oldest_at, concurrency, per_worker, per_key, rate, period_seconds, burst, paused_at, note
+//	queue set, pause, resume  one of them
 //	retention check   retentions: definition, version, keep_seconds, tombstone_seconds, horizon_seconds
 //	retention plan    records, bytes
 //	worker list       workers
@@ -196,7 +203,7 @@
 //	run               name, version, store, schema, host, pid, concurrency, definitions,
 //	                  lease_seconds, poll_seconds, drain_timeout_seconds
 //
-// With -o jsonl each workflow, step, schedule, worker or migration of a list is a line;
+// With -o jsonl each workflow, step, schedule, queue, worker or migration of a list is a line;
 // show --follow prints a line whenever the workflow has changed, with -o json
 // too.
 package daemon

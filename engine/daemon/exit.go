@@ -92,6 +92,7 @@ var remedies = []remedy{
 	{engine.ErrWrongTx, ExitUsage, say("let the step ask for store.Tx, or use the other store"), false},
 	{store.ErrGraphChanged, ExitConflict, say("give the changed graph a new version"), false},
 	{engine.ErrBadSchedule, ExitUsage, try("see what there is to say", "schedule create --help"), false},
+	{engine.ErrQueueNotFound, ExitNotFound, try("list what is there", "queue list"), false},
 	{engine.ErrScheduleNotFound, ExitNotFound, try("list what is there", "schedule list"), false},
 	{engine.ErrScheduleExists, ExitConflict, tryID("see it", "schedule show"), false},
 	{store.ErrNotFound, ExitNotFound, try("list what is there", "workflow list"), false},

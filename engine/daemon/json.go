@@ -15,25 +15,33 @@ import (
 // away and never changes its meaning.
 
 type workflowJSON struct {
-	ID         string     `json:"id"`
-	Definition string     `json:"definition"`
-	Version    int        `json:"version"`
-	Status     string     `json:"status"`
-	State      string     `json:"state"`
-	Cause      *string    `json:"cause"`
-	Reason     *string    `json:"reason"`
-	Step       *markJSON  `json:"step"`
-	Awaits     *string    `json:"awaits"`
-	Open       int        `json:"open_branches,omitempty"`
-	WakeAt     *time.Time `json:"wake_at"`
-	Owner      *string    `json:"owner"`
-	Revision   int64      `json:"revision"`
-	CreatedAt  time.Time  `json:"created_at"`
-	UpdatedAt  time.Time  `json:"updated_at"`
-	EndedAt    *time.Time `json:"ended_at"`
+	ID         string        `json:"id"`
+	Definition string        `json:"definition"`
+	Version    int           `json:"version"`
+	Status     string        `json:"status"`
+	State      string        `json:"state"`
+	Cause      *string       `json:"cause"`
+	Reason     *string       `json:"reason"`
+	Step       *markJSON     `json:"step"`
+	Awaits     *string       `json:"awaits"`
+	Open       int           `json:"open_branches,omitempty"`
+	Queue      *queueRefJSON `json:"queue,omitempty"`
+	WakeAt     *time.Time    `json:"wake_at"`
+	Owner      *string       `json:"owner"`
+	Revision   int64         `json:"revision"`
+	CreatedAt  time.Time     `json:"created_at"`
+	UpdatedAt  time.Time     `json:"updated_at"`
+	EndedAt    *time.Time    `json:"ended_at"`
 
 	Data       json.RawMessage `json:"data,omitempty"`
 	DataBase64 []byte          `json:"data_base64,omitempty"`
+}
+
+// queueRefJSON is where a workflow stands in line.
+type queueRefJSON struct {
+	Name     string  `json:"name"`
+	Key      *string `json:"key"`
+	Priority int     `json:"priority"`
 }
 
 // markJSON is the step under way.
@@ -57,6 +65,9 @@ func jsonOfWorkflow(w engine.Info, payload bool) workflowJSON {
 	if w.Mark.Step != "" {
 		m := w.Mark
 		j.Step = &markJSON{m.Step, m.Group, m.Attempt, m.Failures, m.Crashes, step.NewItemKey(w.ID, m.Step, w.Item, m.Group).String()}
+	}
+	if w.Queue != "" {
+		j.Queue = &queueRefJSON{w.Queue, optional(w.QueueKey), w.Priority}
 	}
 	if !w.Owner.IsZero() {
 		j.Owner = optional(w.Owner.String())

@@ -211,6 +211,9 @@ func (a *app) printView(v view) {
 	f.add("status", "%s", a.paint(string(w.Status)))
 	f.add("state", "%s", printable(string(w.State)))
 	f.add("why", "%s", printable(v.why))
+	if w.Queue != "" {
+		f.add("queue", "%s", queueText(w))
+	}
 	if !w.Owner.IsZero() {
 		f.add("worker", "%s", w.Owner)
 	}

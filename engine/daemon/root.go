@@ -11,7 +11,7 @@ import (
 // rootCommand builds the tree of commands.
 func (a *app) rootCommand() *cobra.Command {
 	root := a.group(a.name, "Durable workflows in your own database",
-		a.runCommand(), a.migrateCommand(), a.workflowCommand(), a.scheduleCommand(), a.retentionCommand(), a.workerCommand(), a.definitionCommand(), a.versionCheckCommand(), a.versionCommand())
+		a.runCommand(), a.migrateCommand(), a.workflowCommand(), a.scheduleCommand(), a.queueCommand(), a.retentionCommand(), a.workerCommand(), a.definitionCommand(), a.versionCheckCommand(), a.versionCommand())
 	root.Long = root.Short + `.
 
 Exit codes: 0 done; 1 failed; 2 refused as it stands (flags, arguments, ids,

@@ -28,6 +28,7 @@ func (a *app) about(id string) string {
 
 func (a *app) startCommand() *cobra.Command {
 	need := access{create: true, defs: true, hints: true}
+	var line lineFlags
 	cmd := &cobra.Command{
 		Use:   "start DEFINITION ID",
 		Short: "Start a workflow, or find it",
@@ -36,10 +37,11 @@ The same ID with the same input finds the workflow that is there and starts
 nothing; with another input, or of another definition, it is a conflict (4).`,
 		Args: takes("DEFINITION", "ID"),
 		RunE: a.client(&need, func(ctx context.Context, s *session, args []string) error {
-			return a.start(ctx, s, args[0], a.about(args[1]), need.long)
+			return a.start(ctx, s, args[0], a.about(args[1]), need.long, line.options()...)
 		}),
 	}
 	a.inputFlag(cmd)
+	line.add(cmd)
 	cmd.Flags().BoolVar(&need.long, "wait", false, "wait until it has ended or is HELD; 1 unless COMPLETED")
 	return cmd
 }
@@ -52,7 +54,7 @@ type startJSON struct {
 	Workflow *workflowJSON `json:"workflow"`
 }
 
-func (a *app) start(ctx context.Context, s *session, definition, id string, wait bool) error {
+func (a *app) start(ctx context.Context, s *session, definition, id string, wait bool, opts ...engine.StartOption) error {
 	if err := engine.CheckID(id); err != nil {
 		return err
 	}
@@ -60,7 +62,7 @@ func (a *app) start(ctx context.Context, s *session, definition, id string, wait
 	if err != nil {
 		return err
 	}
-	started, err := s.eng.StartJSON(ctx, definition, id, data)
+	started, err := s.eng.StartJSON(ctx, definition, id, data, opts...)
 	if err != nil {
 		return err
 	}

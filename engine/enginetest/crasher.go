@@ -141,6 +141,17 @@ func (c *crasher) Claim(ctx context.Context, w store.WorkerID, defs []store.Def,
 	return rows, err
 }
 
+// ClaimQueued implements store.Queues. One that brings nothing is no point.
+func (c *crasher) ClaimQueued(ctx context.Context, w store.WorkerID, defs []store.Def, limit int) (store.QueueClaim, error) {
+	claim, err := quiet(c, func() (store.QueueClaim, error) { return c.Store.ClaimQueued(ctx, w, defs, limit) })
+	if err == nil && len(claim.Rows) > 0 {
+		if dead := c.at("after", "claim-queued"); dead != nil {
+			return store.QueueClaim{}, dead
+		}
+	}
+	return claim, err
+}
+
 // Send implements store.Clients.
 func (c *crasher) Send(ctx context.Context, ms []store.Message) ([]store.SendResult, error) {
 	return call(c, "send", func() ([]store.SendResult, error) { return c.Store.Send(ctx, ms) })
