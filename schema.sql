@@ -86,7 +86,7 @@ CREATE INDEX workflow_line_key ON pawl.workflow (bucket, queue, queue_key, begun
 	WHERE queue IS NOT NULL AND owner IS NULL AND wake_at IS NOT NULL;
 
 -- Who has a slot of a queue.
-CREATE INDEX workflow_slot ON pawl.workflow (bucket, queue)
+CREATE INDEX workflow_slot ON pawl.workflow (bucket, queue, queue_key)
 	WHERE queue IS NOT NULL AND owner IS NOT NULL;
 
 -- Whose it is: for the work of the dead, and for a worker's own inventory.

@@ -200,10 +200,10 @@ type Workflow struct {
 	Owner      WorkerID
 	Parent     string // the id of the row that is told of its end; "" for nobody
 	Line
-	InputHash  [16]byte
-	CreatedAt  time.Time
-	UpdatedAt  time.Time // of the last transition, claim or release
-	EndedAt    time.Time // zero unless ended
+	InputHash [16]byte
+	CreatedAt time.Time
+	UpdatedAt time.Time // of the last transition, claim or release
+	EndedAt   time.Time // zero unless ended
 }
 
 // MessageKind says what a message asks for.

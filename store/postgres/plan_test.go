@@ -40,6 +40,12 @@ var planCases = []planCase{
 	}, ""},
 	{"fence", func(t texts) string { return t.fence }, []string{`Index Scan using workflow_pkey on workflow \w+.*\n\s+Index Cond: \(\(bucket = \$1\) AND \(id = \$2\)\)`}, ""},
 	{"claim", func(t texts) string { return t.claim }, []string{ready, byKey, byPlace}, open},
+	{"claim from a queue", func(t texts) string { return t.claimQueued }, []string{
+		`Index (Only )?Scan using workflow_slot on workflow \w+`,
+		`Index (Only )?Scan using workflow_line on workflow \w+.*\n\s+Index Cond: \(\(bucket = .* AND \(queue = \$1\) AND \(begun = `,
+		`Index (Only )?Scan using workflow_line_key on workflow \w+.*\n\s+Index Cond: \(\(bucket = .* AND \(queue = \$1\) AND \(queue_key = .* AND \(begun = `,
+		`Index (Only )?Scan using workflow_pkey on workflow w`,
+	}, ""},
 	{"ready", func(t texts) string { return t.ready }, []string{ready, byKey}, open},
 	{"mail", func(t texts) string { return t.mail }, []string{byKey}, open},
 	{"load", func(t texts) string { return t.load }, []string{byKey}, ""},

@@ -132,7 +132,13 @@ WITH RECURSIVE bucket AS MATERIALIZED (
 ), slot AS MATERIALIZED (
     SELECT w.queue_key, w.owner
     FROM   bucket AS b
-           JOIN {schema}.workflow AS w ON w.bucket = b.n AND w.queue = $1 AND w.owner IS NOT NULL
+           CROSS JOIN LATERAL (
+               SELECT w.queue_key, w.owner
+               FROM   {schema}.workflow AS w
+               WHERE  w.bucket = b.n AND w.queue = $1 AND w.owner IS NOT NULL
+               ORDER  BY w.bucket, w.queue, w.queue_key
+               OFFSET 0
+           ) AS w
 ), room AS MATERIALIZED (
     SELECT q.per_key, q.fits,
            greatest(0, least($5::bigint,

@@ -37,6 +37,7 @@ var queueTests = []test{
 	{"HowTheyStand", queueStates},
 	{"NoSuchQueue", queueMissing},
 	{"ManyClaimersKeepTheLimits", queueRace},
+	{"ClaimsOfOneMoment", queueRush},
 }
 
 // enqueue starts workflows that stand in a queue.
@@ -438,5 +439,34 @@ func queueRace(e *env) {
 	require.Len(e, seen, total)
 	for id, n := range seen {
 		require.Equal(e, 1, n, id)
+	}
+}
+
+// queueRush: claims that begin at the same moment do not all see the same free slots.
+func queueRush(e *env) {
+	const workers, slots = 8, 3
+	e.setQueue(store.Queue{Name: "q", Concurrency: slots})
+	list := make([]store.WorkerID, workers)
+	for i := range list {
+		list[i] = e.worker()
+	}
+	for round := range 8 {
+		for i := range 2 * workers {
+			e.enqueue(store.Line{Queue: "q"}, now, fmt.Sprintf("r%d-%d", round, i))
+		}
+		claimed := make([][]store.Claimed, workers)
+		together(workers, func(i int) {
+			claimed[i] = trying(e, func() (store.QueueClaim, error) {
+				return e.st.ClaimQueued(e.ctx, list[i], []store.Def{order}, 2)
+			}).Rows
+		})
+		n := 0
+		for i, rows := range claimed {
+			n += len(rows)
+			for _, row := range rows {
+				e.apply(list[i], row.Workflow, completed)
+			}
+		}
+		require.Equal(e, slots, n, "round %d", round)
 	}
 }

@@ -70,7 +70,7 @@ CREATE INDEX workflow_line_key ON {schema}.workflow (bucket, queue, queue_key, b
 	WHERE queue IS NOT NULL AND owner IS NULL AND wake_at IS NOT NULL;
 
 -- Who has a slot of a queue.
-CREATE INDEX workflow_slot ON {schema}.workflow (bucket, queue)
+CREATE INDEX workflow_slot ON {schema}.workflow (bucket, queue, queue_key)
 	WHERE queue IS NOT NULL AND owner IS NOT NULL;
 
 -- Whose it is: for the work of the dead, and for a worker's own inventory.

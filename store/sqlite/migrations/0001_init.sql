@@ -44,7 +44,7 @@ CREATE INDEX workflow_line_key ON workflow (queue, queue_key, begun, wake_at - 6
     WHERE queue IS NOT NULL AND owner IS NULL AND wake_at IS NOT NULL;
 
 -- Who has a slot of a queue.
-CREATE INDEX workflow_slot ON workflow (queue)
+CREATE INDEX workflow_slot ON workflow (queue, queue_key)
     WHERE queue IS NOT NULL AND owner IS NOT NULL;
 
 -- What a worker owns: for the sweep and for reconciling.
