@@ -452,13 +452,48 @@ func TestClaimsNoMoreThanThereIsRoomFor(t *testing.T) {
 	g := joinedRig(t, func(c *reactorConfig) { c.concurrency = 3 })
 	require.Equal(t, 3, one[cmdClaim](t, g.wait(500*time.Millisecond)).limit)
 	rows := []store.Claimed{claimedRow("a"), claimedRow("b")}
-	js := jobs(g.give(evClaimed{id: self, limit: 3, rows: rows}))
+	cmds := g.give(evClaimed{id: self, limit: 3, rows: rows})
+	js := jobs(cmds)
 	require.Len(t, js, 2)
-	require.Equal(t, 1, one[cmdClaim](t, g.give(evHint{})).limit)
+	require.Equal(t, 1, one[cmdClaimQueued](t, cmds).limit, "the round asks the queues too")
+	require.Empty(t, pick[cmdClaim](g.give(evHint{})), "one claim at a time")
+	require.Equal(t, 1, one[cmdClaim](t, g.give(evQueued{id: self, limit: 1})).limit)
 	g.give(evClaimed{id: self, limit: 1, rows: []store.Claimed{claimedRow("c")}})
 	require.Empty(t, pick[cmdClaim](g.give(evHint{})), "full")
 	c := one[cmdCommit](t, g.give(done(js[0])))
 	require.Equal(t, 1, one[cmdClaim](t, g.give(committed(c, nil, store.Lost))).limit, "the hint was not forgotten")
+}
+
+// TestQueuesAreAsked: in each round; at a hint only if there are queues; and when a
+// slot is free or a rate lets the next one begin.
+func TestQueuesAreAsked(t *testing.T) {
+	t.Parallel()
+	g := joinedRig(t)
+	answer := func(c store.QueueClaim) []command {
+		g.give(evClaimed{id: self, limit: 8})
+		return g.give(evQueued{id: self, limit: 8, claim: c})
+	}
+	one[cmdClaim](t, g.wait(500*time.Millisecond))
+	one[cmdClaimQueued](t, g.give(evClaimed{id: self, limit: 8}))
+	answer(store.QueueClaim{})
+	one[cmdClaim](t, g.give(evHint{}))
+	require.Empty(t, pick[cmdClaimQueued](g.give(evClaimed{id: self, limit: 8})), "there are none")
+
+	one[cmdClaim](t, g.wait(500*time.Millisecond))
+	row := claimedRow("a")
+	row.Queue = "q"
+	g.give(evClaimed{id: self, limit: 8})
+	js := jobs(answer(store.QueueClaim{Any: true, Rows: []store.Claimed{row}, Next: 50 * time.Millisecond}))
+	require.Len(t, js, 1)
+	one[cmdClaimQueued](t, g.wait(60*time.Millisecond))
+	answer(store.QueueClaim{Any: true})
+	one[cmdClaim](t, g.give(evHint{}))
+	one[cmdClaimQueued](t, g.give(evClaimed{id: self, limit: 8}))
+	answer(store.QueueClaim{Any: true})
+	out := done(js[0])
+	out.out.transition.Release = true
+	c := one[cmdCommit](t, g.give(out))
+	one[cmdClaimQueued](t, g.give(committed(c, nil, store.Applied)))
 }
 
 // A body may be cut off however its workflow came to this worker: by a claim,
