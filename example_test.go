@@ -19,6 +19,7 @@ func Example() {
 	// pawl.workflow
 	// pawl.step
 	// pawl.inbox
+	// pawl.progress
 	// pawl.worker
 	// pawl.lease
 	// pawl.queue

@@ -138,6 +138,16 @@ CREATE TABLE pawl.inbox (
 CREATE INDEX inbox_open ON pawl.inbox (bucket, fresh, workflow_id)
 	WHERE consumed_at IS NULL;
 
+-- How far the body under way has come, by its own word, for the attempt after it.
+CREATE TABLE pawl.progress (
+	bucket      smallint    NOT NULL,
+	workflow_id text        COLLATE "C" NOT NULL,
+	key         text        COLLATE "C" NOT NULL,
+	progress    bytea       NOT NULL,
+	made_at     timestamptz NOT NULL,
+	CONSTRAINT progress_pkey PRIMARY KEY (bucket, workflow_id)
+) WITH (fillfactor = 50);
+
 -- One row for each incarnation of a worker. dead_at is the truth about its
 -- lease: set once, never taken back.
 CREATE TABLE pawl.worker (

@@ -228,6 +228,9 @@ func (a *advance) body(ctx context.Context, run *statemachine.RunStep, tx store.
 		defer cancel()
 	}
 	ctx = step.WithInfo(ctx, a.info(run))
+	if tx == nil {
+		ctx = step.WithBeater(ctx, &beater{a, run.Key.String()})
+	}
 	began := time.Now()
 	out, err := guarded(ctx, func(ctx context.Context) ([]byte, error) {
 		env := step.Env{Key: run.Key, Undoes: run.Undoes}

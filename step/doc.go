@@ -25,6 +25,9 @@
 // An InTx body that fails has certainly had no effect, because its transaction
 // is gone.
 //
+// A body that takes long keeps its progress by [Heartbeat]; the next attempt reads
+// it by [Progress].
+//
 // # Effects must be answered for
 //
 // A Call or InTx step changes something outside the workflow's own row. So it

@@ -16,6 +16,7 @@ type Store interface {
 	Retention
 	Census
 	Queues
+	Progress
 	Schedules
 	Schema
 

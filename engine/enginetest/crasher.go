@@ -152,6 +152,16 @@ func (c *crasher) ClaimQueued(ctx context.Context, w store.WorkerID, defs []stor
 	return claim, err
 }
 
+// Beat implements store.Progress.
+func (c *crasher) Beat(ctx context.Context, w store.WorkerID, g store.Guard, key string, progress []byte) (store.Verdict, error) {
+	return call(c, "beat", func() (store.Verdict, error) { return c.Store.Beat(ctx, w, g, key, progress) })
+}
+
+// LastBeat implements store.Progress.
+func (c *crasher) LastBeat(ctx context.Context, id, key string) ([]byte, error) {
+	return quiet(c, func() ([]byte, error) { return c.Store.LastBeat(ctx, id, key) })
+}
+
 // Send implements store.Clients.
 func (c *crasher) Send(ctx context.Context, ms []store.Message) ([]store.SendResult, error) {
 	return call(c, "send", func() ([]store.SendResult, error) { return c.Store.Send(ctx, ms) })

@@ -48,6 +48,10 @@ WITH gone AS (
     USING  gone AS g
     WHERE  i.bucket = $1 AND i.workflow_id >= g.id AND i.workflow_id < g.id || ' '
     AND    i.kind NOT IN ('cancel', 'verb')
+), progress AS (
+    DELETE FROM {schema}.progress AS p
+    USING  gone AS g
+    WHERE  p.bucket = $1 AND p.workflow_id >= g.id AND p.workflow_id < g.id || ' '
 ), branches AS (
     DELETE FROM {schema}.workflow AS b
     USING  gone AS g

@@ -102,7 +102,7 @@ func (s *Store) Expire(ctx context.Context, ids []string) (expired []string, err
 			if n == 0 {
 				continue
 			}
-			for _, text := range []string{expireSteps, expireMail, expireBranches} {
+			for _, text := range []string{expireSteps, expireMail, expireProgress, expireBranches} {
 				if _, err := tx.exec(ctx, text, id, store.FamilyEnd(id)); err != nil {
 					return fmt.Errorf("workflow %q: %w", id, err)
 				}

@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Branch", branchTests},
 		{"Claim", claimTests},
 		{"Queue", queueTests},
+		{"Progress", progressTests},
 		{"Message", messageTests},
 		{"Lease", leaseTests},
 		{"Takeover", takeoverTests},

@@ -86,6 +86,14 @@ CREATE TABLE inbox (
 -- Messages that no owner has seen yet.
 CREATE INDEX inbox_fresh ON inbox (workflow_id) WHERE fresh;
 
+-- How far the body under way has come, by its own word, for the attempt after it.
+CREATE TABLE progress (
+    workflow_id TEXT    NOT NULL PRIMARY KEY,
+    key         TEXT    NOT NULL,
+    progress    BLOB    NOT NULL,
+    made_at     INTEGER NOT NULL
+);
+
 CREATE TABLE worker (
     id          BLOB    NOT NULL PRIMARY KEY,
     host        TEXT    NOT NULL,
