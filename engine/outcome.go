@@ -44,7 +44,7 @@ func (a *advance) capWake() {
 	pauses := a.cursor.Phase == statemachine.Waiting && a.follow.run == nil
 	left := max(a.job.left-time.Since(a.began), 0) + wakeSlack
 	if pauses && (a.follow.wake == nil || *a.follow.wake > left) {
-		a.follow.wake, a.cursor.Capped = &left, true
+		a.follow.wake, a.follow.at, a.cursor.Capped = &left, time.Time{}, true
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 // or look again after a while, or nothing.
 type follow struct {
 	run  *statemachine.RunStep
-	wake *time.Duration
+	wake *time.Duration // after which to look again; of one that has a time, by this machine's clock
+	at   time.Time      // when to look again, by the database's clock; zero if only wake says
 }
 
 // followOf picks what is to be done out of the commands of the last event.
@@ -22,7 +23,11 @@ func followOf(cmds []statemachine.Command) follow {
 		case statemachine.RunStep:
 			f.run = &cmd
 		case statemachine.Wake:
-			f.wake = &cmd.After
+			f.wake, f.at = &cmd.After, cmd.At
+			if !cmd.At.IsZero() {
+				after := max(time.Until(cmd.At), 0)
+				f.wake = &after
+			}
 		}
 	}
 	return f
@@ -41,7 +46,11 @@ func placeOf(m *statemachine.Machine, c statemachine.Cursor, f follow) store.Pla
 		Error:   storable(c.Reason),
 		Pivoted: c.Pivoted,
 	}
-	if f.wake != nil {
+	switch {
+	case f.wake == nil:
+	case !f.at.IsZero():
+		p.Wake = store.Wake{Kind: store.WakeAt, After: *f.wake, At: f.at}
+	default:
 		p.Wake = store.Wake{Kind: store.WakeAfter, After: *f.wake}
 	}
 	return p

@@ -185,7 +185,7 @@ func (r *reactor) applied(h *hold) {
 	case t.Release:
 		r.part(h)
 		r.slotFree(h)
-		if t.Wake.Kind == store.WakeAfter {
+		if t.Wake.Kind == store.WakeAfter || t.Wake.Kind == store.WakeAt {
 			r.expectWake(t.Wake.After)
 		}
 	default:

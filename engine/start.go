@@ -132,7 +132,7 @@ func (e *Engine) prepare(reg *registered, id string, data []byte, opts ...StartO
 func capStart(m *statemachine.Machine, c statemachine.Cursor, next *follow) statemachine.Cursor {
 	limit := m.Deadline()
 	if limit > 0 && c.Phase == statemachine.Waiting && (next.wake == nil || *next.wake > limit) {
-		next.wake, c.Capped = &limit, true
+		next.wake, next.at, c.Capped = &limit, time.Time{}, true
 	}
 	return c
 }

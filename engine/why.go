@@ -172,6 +172,9 @@ func (s situation) orphaned() string {
 
 // pausing is for a step, or an undo, between two attempts.
 func (s situation) pausing() string {
+	if s.Mark.Attempt == 0 && s.Mark.Failures == 0 && s.Mark.Crashes == 0 {
+		return fmt.Sprintf("waiting to ask %s again (%s)", s.marked(), s.in(s.WakeAt))
+	}
 	if s.Mark.Crashes > 0 {
 		return fmt.Sprintf("waiting to run %s again (attempt %d, %s; its worker died %s in a row)",
 			s.marked(), s.Mark.Attempt+1, s.in(s.WakeAt), times(s.Mark.Crashes))

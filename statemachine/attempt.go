@@ -51,7 +51,16 @@ func (t *turn) resumed() error {
 // stepDone merges the result and follows the node's edge. In a branch the result
 // is only recorded: the root merges it.
 func (t *turn) stepDone(out []byte) error {
-	n, r := t.node(), Record{Outcome: Done, Out: out}
+	n := t.node()
+	if n.poll != nil {
+		return t.polled(n, out)
+	}
+	return t.merged(n, out)
+}
+
+// merged takes up the result of the state's step, and follows the node's edge.
+func (t *turn) merged(n node, out []byte) error {
+	r := Record{Outcome: Done, Out: out}
 	if n.step.Undo != nil || n.mergeAll != nil {
 		in, err := t.input(n) // before the result changes the data
 		if err != nil {
@@ -154,7 +163,7 @@ func (t *turn) retry(sp step.Spec, e StepFailed) {
 	if e.Pause != nil {
 		pause = *e.Pause
 	}
-	t.do(Wake{max(pause, 0)})
+	t.do(Wake{After: max(pause, 0)})
 }
 
 // giveUp records the marked step as one whose outcome will not be learnt, or

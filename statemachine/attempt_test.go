@@ -58,7 +58,7 @@ func TestFailureIsTriedAgainAfterAPause(t *testing.T) {
 	p := begin(t, compile(t, orderSaga()), small)
 	p.done(`"s"`)
 	p.c.Mark.Crashes = 3
-	wants(t, p.take(StepFailed{Error: "lost"}), Wake{time.Second})
+	wants(t, p.take(StepFailed{Error: "lost"}), Wake{After: time.Second})
 	p.at(Waiting, charging, Mark{Step: "charge-card", Group: 1, Attempt: 1, Failures: 1})
 	require.Equal(t, "lost", p.c.Reason)
 
@@ -101,7 +101,7 @@ func TestHowLongThePauseIs(t *testing.T) {
 	} {
 		p := begin(t, m, "{}")
 		p.c.Mark.Failures = tt.failures
-		wants(t, p.take(tt.event), Wake{tt.want})
+		wants(t, p.take(tt.event), Wake{After: tt.want})
 	}
 }
 

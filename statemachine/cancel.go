@@ -19,8 +19,10 @@ func (t *turn) giveIn(cause Cause, reason string, begun bool) error {
 	switch {
 	case t.fanned():
 		t.c.Won = ""
-		t.stopBranches(cause, reason)
-		return nil
+		if err := t.stopBranches(cause, reason); err != nil {
+			return err
+		}
+		return t.whenClosed(t.node())
 	case t.marksStep() && t.mayHaveRun(begun):
 		if err := t.giveUp(t.node(), false, reason); err != nil {
 			return err

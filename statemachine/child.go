@@ -27,7 +27,8 @@ import (
 // The child is a workflow of its own: it has an id (the key of its step, as a
 // rule), can be read, signalled and cancelled, and goes on with the version that
 // it was started with. When its parent is cancelled, or another task of the
-// same All fails, it is cancelled as well, and its end awaited.
+// same All fails, it is cancelled as well, and its end awaited; by
+// [step.Step.Abandon] it is left to go on by itself instead.
 func Child[C any](d Definition[C]) step.Step[C, C] {
 	return step.Child[C](d.Name, childTable{d.table()})
 }
@@ -75,8 +76,8 @@ func (t *turn) childEnded(e ChildEnded) error {
 		return t.unexpected(e)
 	}
 	p, ok := t.partOfChild(e.ID)
-	if !ok {
-		return nil // see branchEnded
+	if !ok || p.step.Abandon && t.stopping() {
+		return nil // see branchEnded; or it was left to itself
 	}
 	r := Record{Step: p.step.Name, Group: t.group(), Attempt: 1, Outcome: Done, Out: e.Out}
 	var cause Cause

@@ -35,8 +35,11 @@ type (
 	}
 
 	// Wake brings TimerFired, or Resumed if a step is marked, once After has
-	// passed since the cursor became durable.
-	Wake struct{ After time.Duration }
+	// passed since the cursor became durable; or at At, if that is not zero.
+	Wake struct {
+		After time.Duration
+		At    time.Time
+	}
 
 	// StartBranch starts a branch at Cursor, whose step is to be run.
 	StartBranch struct{ Cursor Cursor }

@@ -79,6 +79,8 @@ type Cursor struct {
 	Clear int // the attempt before which none has had an effect, as a probe or a person has said
 	Asks  int // how often in a row a probe could not tell
 
+	Asked int // how often a Poll has had an answer, in this entry of its state
+
 	Item     int           // the item that the mark is for, from 1; 0 if there are none
 	Lanes    int           // how many lanes the items are dealt to: in the root, and in each of them
 	Failures int           // items that have failed for good: of the lane, or of those that have ended

@@ -111,6 +111,8 @@ func (d *differ) state(was, is graphState) {
 	case was.Kind != is.Kind:
 		d.add(NeedsVersion, was.Name, "is a %s, not a %s", is.Kind, was.Kind)
 		return
+	case was.Polls != is.Polls:
+		d.add(NeedsVersion, was.Name, "asks again and again: %t, not %t", is.Polls, was.Polls)
 	case was.Signal != is.Signal:
 		d.add(NeedsVersion, was.Name, "waits for %q, not for %q", is.Signal, was.Signal)
 	}
@@ -148,6 +150,9 @@ func stepText(s *graphStep) string {
 		text += ", undo " + s.Undo.Name
 	case s.Pivot:
 		text += ", pivot"
+	}
+	if s.Left {
+		text += ", left to itself"
 	}
 	if s.Child != nil {
 		text += fmt.Sprintf(" %s v%d", s.Child.Name, s.Child.Version)

@@ -44,7 +44,7 @@ func (t *turn) settleDoubt(sp step.Spec, in []byte) error {
 // waitToAsk pauses; the attempt that begins then may be spent on asking.
 func (t *turn) waitToAsk(pause time.Duration) {
 	t.c.Sure = t.c.Mark.Attempt + 1
-	t.do(Wake{pause})
+	t.do(Wake{After: pause})
 }
 
 // doubt goes on after an attempt that has failed, and may have had its effect.

@@ -53,14 +53,14 @@ func asked(t testing.TB, cmds []Command) {
 func TestAProbeAsksOnceTheCallHasEnded(t *testing.T) {
 	t.Parallel()
 	p := doubtful(t, probing)
-	wants(t, p.fails(3*time.Second), Wake{8 * time.Second}) // 10 s, and a tenth of it, less what it took
+	wants(t, p.fails(3*time.Second), Wake{After: 8 * time.Second}) // 10 s, and a tenth of it, less what it took
 	p.at(Waiting, charging, Mark{Step: "charge-card", Group: 1, Attempt: 1, Failures: 1})
 	asked(t, p.again())
 	cmds := p.take(Probed{Applied: step.NotApplied})
 	require.Len(t, cmds, 1)
 	require.False(t, cmds[0].(RunStep).Ask, "now it is safe to call")
 
-	wants(t, p.fails(time.Minute), Wake{time.Second}) // long over: the policy's pause
+	wants(t, p.fails(time.Minute), Wake{After: time.Second}) // long over: the policy's pause
 	asked(t, p.again())
 	p.take(Probed{Applied: step.Happened, Out: []byte(`"p"`)})
 	p.at(Running, shipping, first("print-label"))
@@ -71,11 +71,11 @@ func TestAProbeIsAskedAfterACrash(t *testing.T) {
 	t.Parallel()
 	p := doubtful(t, probing)
 	p.c.Mark.Crashes++
-	wants(t, p.again(), Wake{11 * time.Second}) // nobody knows when it began
+	wants(t, p.again(), Wake{After: 11 * time.Second}) // nobody knows when it began
 	p.at(Waiting, charging, Mark{Step: "charge-card", Group: 1, Attempt: 2, Crashes: 1})
 	asked(t, p.again())
 	p.c.Mark.Crashes++ // while asking
-	wants(t, p.again(), Wake{11 * time.Second})
+	wants(t, p.again(), Wake{After: 11 * time.Second})
 }
 
 // TestWhatHasHadNoEffectIsNotUndone: a probe is asked before the step is given up.
@@ -98,7 +98,7 @@ func TestAProbeThatCannotTellNeedsAPerson(t *testing.T) {
 	p := doubtful(t, probing)
 	p.fails(0)
 	asked(t, p.again())
-	wants(t, p.take(Probed{Error: "timeout"}), Wake{time.Second})
+	wants(t, p.take(Probed{Error: "timeout"}), Wake{After: time.Second})
 	asked(t, p.again())
 	require.Empty(t, p.take(Probed{}))
 	p.at(Held, charging, Mark{Step: "charge-card", Group: 1, Attempt: 3, Failures: 1})

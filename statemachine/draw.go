@@ -30,6 +30,9 @@ func DrawGraph(raw []byte) (string, error) {
 // node is what can be drawn of a state.
 func (s graphState) node() node {
 	n := node{kind: kindNamed(s.Kind), step: s.Step.spec()}
+	if s.Polls {
+		n.poll = &polling{}
+	}
 	for _, task := range s.Tasks {
 		n.parts = append(n.parts, node{kind: doStep, step: task.Step.spec()})
 	}
@@ -48,7 +51,7 @@ func (s *graphStep) spec() step.Spec {
 	if s == nil {
 		return step.Spec{}
 	}
-	sp := step.Spec{Name: s.Name, Kind: stepKindNamed(s.Kind), Pivot: s.Pivot}
+	sp := step.Spec{Name: s.Name, Kind: stepKindNamed(s.Kind), Pivot: s.Pivot, Abandon: s.Left}
 	if s.Undo != nil {
 		undo := s.Undo.spec()
 		sp.Undo = &undo

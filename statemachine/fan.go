@@ -111,10 +111,19 @@ func (t *turn) closed(part string, cause Cause, reason string) error {
 	n := t.node()
 	switch {
 	case n.kind == anyOf && t.c.Cause == "":
-		t.race(part, cause, reason)
+		if err := t.race(part, cause, reason); err != nil {
+			return err
+		}
 	case cause != "" && t.c.Cause == "":
-		t.stopBranches(cause, reason)
+		if err := t.stopBranches(cause, reason); err != nil {
+			return err
+		}
 	}
+	return t.whenClosed(n)
+}
+
+// whenClosed goes on once all branches and children have ended.
+func (t *turn) whenClosed(n node) error {
 	switch {
 	case t.c.Open > 0:
 		return nil
@@ -140,31 +149,60 @@ func (t *turn) opened(path string) bool {
 
 // stopBranches asks the branches to end, for a rollback that begins once all of
 // them have. One that has ended by itself will not see it.
-func (t *turn) stopBranches(cause Cause, reason string) {
+func (t *turn) stopBranches(cause Cause, reason string) error {
 	t.c.Phase, t.c.From = Waiting, 0
 	t.c.Paused, t.c.Alarm = false, 0
 	t.c.Cause, t.c.Reason = cause, reason
-	t.askToEnd(reason)
+	return t.askToEnd(reason)
 }
 
-// askToEnd asks the branches and children that are open to end.
-func (t *turn) askToEnd(reason string) {
+// stopping reports whether the branches of a fan were asked to end.
+func (t *turn) stopping() bool { return t.c.Cause != "" || t.c.Won != "" }
+
+// askToEnd asks the branches and children that are open to end. A child that is left
+// to itself counts as closed from now on.
+func (t *turn) askToEnd(reason string) error {
 	if t.c.Open == 0 {
-		return
+		return nil
 	}
 	if t.node().kind == each {
 		for l := 1; l <= t.c.Lanes; l++ {
 			t.do(StopBranch{t.lanePath(l), reason})
 		}
-		return
+		return nil
 	}
 	for _, p := range t.node().tasks() {
+		if p.step.Abandon {
+			if err := t.abandon(p.step.Name, reason); err != nil {
+				return err
+			}
+			continue
+		}
 		if p.step.Kind == step.KindChild {
 			t.do(StopChild{childID(t.c.ID, p.step.Name, t.group()), reason})
 			continue
 		}
 		t.do(StopBranch{branchPath(t.c.State, t.group(), p.step.Name), reason})
 	}
+	return nil
+}
+
+// abandon leaves a child to itself, unless it has ended: whether it has, the records
+// tell.
+func (t *turn) abandon(name, reason string) error {
+	if !t.c.PastKnown {
+		return ErrNeedsPast
+	}
+	for _, p := range t.c.Past {
+		if p.Step == name && p.Group == t.group() {
+			return nil
+		}
+	}
+	r := Record{Step: name, Group: t.group(), Attempt: 1, Outcome: NoEffect, Error: "left to go on by itself: " + reason}
+	t.do(r)
+	t.c.Past = append(t.c.Past[:len(t.c.Past):len(t.c.Past)], Past{Step: name, Group: r.Group, Outcome: NoEffect})
+	t.c.Open--
+	return nil
 }
 
 // join merges the results of the branches in the order of their tasks and

@@ -22,6 +22,7 @@ type graph struct {
 type graphState struct {
 	Name   State       `json:"name"`
 	Kind   string      `json:"kind"`
+	Polls  bool        `json:"polls,omitempty"`
 	Step   *graphStep  `json:"step,omitempty"`
 	Tasks  []graphTask `json:"tasks,omitempty"`
 	Signal string      `json:"signal,omitempty"`
@@ -41,6 +42,7 @@ type graphStep struct {
 	Pivot  bool       `json:"pivot,omitempty"`
 	NoUndo string     `json:"noUndo,omitempty"`
 	Child  *graphDef  `json:"child,omitempty"`
+	Left   bool       `json:"abandon,omitempty"`
 	Undo   *graphStep `json:"undo,omitempty"`
 }
 
@@ -77,7 +79,7 @@ func (t table) encode() ([]byte, error) {
 }
 
 func newGraphState(s State, n node) graphState {
-	g := graphState{Name: s, Kind: n.kind.String(), Signal: n.awaited()}
+	g := graphState{Name: s, Kind: n.kind.String(), Signal: n.awaited(), Polls: n.poll != nil}
 	if n.kind == doStep || n.kind == each {
 		g.Step = newGraphStep(n.step)
 	}
@@ -91,7 +93,7 @@ func newGraphState(s State, n node) graphState {
 }
 
 func newGraphStep(sp step.Spec) *graphStep {
-	g := &graphStep{Name: sp.Name, Kind: sp.Kind.String(), Pivot: sp.Pivot, NoUndo: sp.NoUndo}
+	g := &graphStep{Name: sp.Name, Kind: sp.Kind.String(), Pivot: sp.Pivot, NoUndo: sp.NoUndo, Left: sp.Abandon}
 	if child, ok := childOf(sp); ok {
 		g.Child = &graphDef{child.name, child.version}
 	}

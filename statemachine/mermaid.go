@@ -57,6 +57,9 @@ func (t table) meaning(s State) string {
 func (n node) caption() string {
 	switch n.kind {
 	case doStep:
+		if n.poll != nil {
+			return "poll " + stepCaption(n.step)
+		}
 		return stepCaption(n.step)
 	case await:
 		return "await " + strings.ReplaceAll(n.awaited(), AwaitsSeparator, " or ")
@@ -80,6 +83,8 @@ func stepCaption(sp step.Spec) string {
 		return fmt.Sprintf("%s (%s, undo %s)", sp.Name, sp.Kind, sp.Undo.Name)
 	case sp.Pivot:
 		return fmt.Sprintf("%s (%s, pivot)", sp.Name, sp.Kind)
+	case sp.Abandon:
+		return fmt.Sprintf("%s (%s, left to itself)", sp.Name, sp.Kind)
 	default:
 		return fmt.Sprintf("%s (%s)", sp.Name, sp.Kind)
 	}
@@ -88,7 +93,7 @@ func stepCaption(sp step.Spec) string {
 // edgeCaption says when the i-th edge is taken.
 func (n node) edgeCaption(i int) string {
 	switch {
-	case n.bounded && i == len(n.arms) && n.withinOf != nil:
+	case n.bounded && i == len(n.arms) && (n.withinOf != nil || n.untilOf != nil):
 		return ": in time no more"
 	case n.bounded && i == len(n.arms):
 		return ": after " + brief(n.within)

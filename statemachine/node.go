@@ -83,6 +83,12 @@ func Sleep[S any](d func(S) time.Duration) Task[S] {
 	return Task[S]{node{kind: sleep, pause: reads(d)}}
 }
 
+// SleepUntil waits until the time that at reads from the workflow's data when the
+// sleep begins. One that has passed is over at once.
+func SleepUntil[S any](at func(S) time.Time) Task[S] {
+	return Task[S]{node{kind: sleep, function: "at", untilOf: reads(at)}}
+}
+
 // If leads to yes or no at once, as cond says of the workflow's data.
 func If[S any](cond func(S) bool, yes, no State) Node[S] {
 	n := node{kind: choice, function: "cond", edges: []edge{{yes, "yes"}, {no, "no"}}}
@@ -164,6 +170,13 @@ func (w Wait[S]) Within(d time.Duration, late State) Wait[S] {
 // the wait begins. One that is not positive is over at once.
 func (w Wait[S]) WithinFunc(d func(S) time.Duration, late State) Wait[S] {
 	w.node.bounded, w.node.withinOf, w.late = true, reads(d), late
+	return w
+}
+
+// Until is Within for a time that at reads from the workflow's data when the wait
+// begins. One that has passed leads to late at once, unless the signal is there.
+func (w Wait[S]) Until(at func(S) time.Time, late State) Wait[S] {
+	w.node.bounded, w.node.untilOf, w.late = true, reads(at), late
 	return w
 }
 

@@ -5,7 +5,7 @@ package statemachine
 // the workflow is rolling back, but to no end: Cursor.Won names the winner.
 
 // race takes note of a task that has ended, well or not.
-func (t *turn) race(task string, cause Cause, reason string) {
+func (t *turn) race(task string, cause Cause, reason string) error {
 	switch {
 	case cause != "" && t.c.Open > 0:
 		if t.c.Won == "" && t.c.Why == "" {
@@ -18,8 +18,9 @@ func (t *turn) race(task string, cause Cause, reason string) {
 		t.c.Cause, t.c.Reason, t.c.Why = cause, t.c.Why, ""
 	case cause == "" && t.c.Won == "":
 		t.c.Won, t.c.Why = task, ""
-		t.askToEnd(task + " was first")
+		return t.askToEnd(task + " was first")
 	}
+	return nil
 }
 
 // undoesLosers reports whether the losers of a race are being undone, be it that

@@ -34,13 +34,14 @@ type flat struct {
 	Sure  int `json:"sure,omitempty"`
 	Clear int `json:"clear,omitempty"`
 	Asks  int `json:"asks,omitempty"`
+	Asked int `json:"asked,omitempty"`
 }
 
 // Rest returns what has no column of its own and is no record: all from End on.
 // It is nil when all are zero, as they are for most workflows most of the time.
 // Equal cursors give equal bytes.
 func (c Cursor) Rest() []byte {
-	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm, c.Late, c.Capped, c.Won, c.Sure, c.Clear, c.Asks}, c.Groups}
+	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm, c.Late, c.Capped, c.Won, c.Sure, c.Clear, c.Asks, c.Asked}, c.Groups}
 	if r.flat == (flat{}) && len(r.Groups) == 0 {
 		return nil
 	}
@@ -73,7 +74,7 @@ func (c *Cursor) SetRest(data []byte) error {
 	c.Item, c.Lanes, c.Failures = r.Item, r.Lanes, r.Failures
 	c.Paused, c.Alarm = r.Paused, r.Alarm
 	c.Late, c.Capped, c.Won = r.Late, r.Capped, r.Won
-	c.Sure, c.Clear, c.Asks = r.Sure, r.Clear, r.Asks
+	c.Sure, c.Clear, c.Asks, c.Asked = r.Sure, r.Clear, r.Asks, r.Asked
 	return nil
 }
 

@@ -60,7 +60,7 @@ func TestRollbackNeedsThePast(t *testing.T) {
 	for _, e := range []Event{StepDone{}, Interrupted{}, Resumed{}} {
 		require.ErrorIs(t, p.refuses(e), ErrNeedsPast)
 	}
-	wants(t, p.take(StepFailed{}), Wake{time.Second}) // a pause needs none
+	wants(t, p.take(StepFailed{}), Wake{After: time.Second}) // a pause needs none
 }
 
 func TestWithoutUndosThePastIsNotNeeded(t *testing.T) {
@@ -117,7 +117,7 @@ func TestAnUndoIsTriedAgain(t *testing.T) {
 	p := atPivot(t)
 	p.take(CancelAsked{Reason: "changed my mind"})
 	p.c.Mark.Crashes = 1
-	wants(t, p.take(StepFailed{Error: "lost"}), Wake{time.Second})
+	wants(t, p.take(StepFailed{Error: "lost"}), Wake{After: time.Second})
 	p.at(RollingBack, shipping, Mark{Step: "refund-card", Group: 1, Attempt: 1, Failures: 1})
 	require.Equal(t, "lost", p.c.Reason)
 

@@ -52,7 +52,10 @@ type node struct {
 	pick     func(data []byte) (State, error) // choice
 	function string                           // what the definition calls pick
 
-	pause func(data []byte) (time.Duration, error) // sleep
+	pause   func(data []byte) (time.Duration, error) // sleep
+	untilOf func(data []byte) (time.Time, error)     // sleep, await: in place of a duration
+
+	poll *polling // doStep: what has it run again, if anything
 
 	parts []node // all: its tasks, each in a branch of its own
 

@@ -102,6 +102,9 @@ func (c *checker) checkState(s State) {
 	case doStep:
 		c.checkGiven(s, n.input != nil, "in of step "+n.step.Name)
 		c.checkStep(s, n.step)
+		if n.poll != nil {
+			c.checkPoll(s, n)
+		}
 	case all, anyOf:
 		c.checkTasks(s, n)
 	case each:
@@ -112,7 +115,11 @@ func (c *checker) checkState(s State) {
 			c.fault(s, "Switch has no targets")
 		}
 	case sleep:
-		c.checkGiven(s, n.pause != nil, "duration")
+		if n.function == "at" {
+			c.checkGiven(s, n.untilOf != nil, "at")
+		} else {
+			c.checkGiven(s, n.pause != nil, "duration")
+		}
 	case await:
 		c.checkWait(s, n)
 	default:
@@ -149,7 +156,7 @@ func (c *checker) checkWait(s State, n node) {
 		}
 		seen[a.signal] = true
 	}
-	if n.bounded && n.withinOf == nil && n.within <= 0 {
+	if n.bounded && n.withinOf == nil && n.untilOf == nil && n.within <= 0 {
 		c.fault(s, "Within %v is no time to wait", n.within)
 	}
 }

@@ -13,6 +13,9 @@ func (c *checker) checkStep(s State, sp step.Spec) {
 		c.checkBody(s, "undo", *sp.Undo)
 	}
 	c.checkAnswer(s, sp)
+	if sp.Abandon && sp.Kind != step.KindChild {
+		c.fault(s, "step %q has an Abandon, but is no child", sp.Name)
+	}
 	c.checkUnknown(s, sp)
 }
 

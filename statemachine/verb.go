@@ -146,7 +146,7 @@ func (t *turn) again(now time.Time) error {
 // setAlarm wakes the workflow when it would have woken had it not been held.
 func (t *turn) setAlarm(now time.Time) {
 	if t.c.Alarm > 0 {
-		t.do(Wake{max(time.UnixMicro(t.c.Alarm).Sub(now), 0)})
+		t.do(Wake{After: max(time.UnixMicro(t.c.Alarm).Sub(now), 0)})
 	}
 	t.c.Alarm = 0
 }
@@ -288,7 +288,9 @@ func (t *turn) terminate(e Asked) (refused string, err error) {
 			return "", err
 		}
 	}
-	t.askToEnd(reason)
+	if err := t.askToEnd(reason); err != nil {
+		return "", err
+	}
 	if t.c.Branch != "" {
 		return "", t.endBranch(Stopped, reason)
 	}

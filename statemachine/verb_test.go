@@ -152,12 +152,12 @@ func TestAPauseDoesNotStopTheClock(t *testing.T) {
 	p.asks(Pause)
 	p.c.Alarm = 7_000_000 // what the engine keeps of the row's wake time
 	require.ErrorIs(t, p.refuses(Signalled{Name: "approval", Payload: []byte("true")}), ErrUnexpected)
-	wants(t, p.asks(Resume), Wake{2 * time.Second})
+	wants(t, p.asks(Resume), Wake{After: 2 * time.Second})
 	p.at(Waiting, approving, Mark{})
 	require.Zero(t, p.c.Alarm)
 	p.asks(Pause)
 	p.c.Alarm = 1_000_000
-	wants(t, p.asks(Resume), Wake{0})
+	wants(t, p.asks(Resume), Wake{After: 0})
 }
 
 // TestAPausedWorkflowIsCancelledLikeAnother: what has not begun is not undone.

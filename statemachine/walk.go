@@ -12,7 +12,7 @@ import (
 // end badly; once a choice has been made the cause is the graph's own.
 func (t *turn) enter(s State, cause Cause, reason string) error {
 	t.c.Mark, t.c.Awaits, t.c.Reason = Mark{}, "", ""
-	t.c.Lanes, t.c.Failures = 0, 0
+	t.c.Lanes, t.c.Failures, t.c.Asked = 0, 0, 0
 	for {
 		if end, ok := t.m.ends[s]; ok {
 			return t.finish(s, end, cause, reason)
@@ -43,16 +43,23 @@ func (t *turn) arrive(n node) error {
 		t.c.Phase, t.c.Mark = Running, Mark{Step: n.step.Name, Group: t.newGroup(), Attempt: 1}
 		return t.run()
 	case sleep:
+		if n.untilOf != nil {
+			t.c.Phase = Waiting
+			return t.wakeUntil(n)
+		}
 		d, err := n.pause(t.c.Data)
 		if err != nil {
 			return t.codeError("duration", err)
 		}
 		t.c.Phase = Waiting
-		t.do(Wake{max(d, 0)})
+		t.do(Wake{After: max(d, 0)})
 	case await:
 		t.c.Phase, t.c.Awaits = Waiting, n.awaited()
 		if !n.bounded {
 			return nil
+		}
+		if n.untilOf != nil {
+			return t.wakeUntil(n)
 		}
 		within := n.within
 		if n.withinOf != nil {
@@ -62,8 +69,22 @@ func (t *turn) arrive(n node) error {
 			}
 			within = max(d, 0)
 		}
-		t.do(Wake{within})
+		t.do(Wake{After: within})
 	}
+	return nil
+}
+
+// wakeUntil waits for the time that the data names. The zero time, which a
+// forgotten field gives, is refused like any other mistake in the definition's code.
+func (t *turn) wakeUntil(n node) error {
+	at, err := n.untilOf(t.c.Data)
+	if err == nil && at.IsZero() {
+		err = errors.New("it is the zero time")
+	}
+	if err != nil {
+		return t.codeError("at", err)
+	}
+	t.do(Wake{At: at})
 	return nil
 }
 
@@ -153,7 +174,7 @@ func (t *turn) signalled(signal string, payload []byte) error {
 func (n node) lateText() string {
 	signal := fmt.Sprintf("%q", strings.ReplaceAll(n.awaited(), AwaitsSeparator, `" or "`))
 	signal = strings.ReplaceAll(signal, `\"`, `"`)
-	if n.withinOf != nil {
+	if n.withinOf != nil || n.untilOf != nil {
 		return fmt.Sprintf("no signal %s in time", signal)
 	}
 	return fmt.Sprintf("no signal %s within %s", signal, brief(n.within))

@@ -92,7 +92,7 @@ func TestSleep(t *testing.T) {
 	m := compile(t, trips(States[trip]{"start": Sleep(trip.pause).Then("sort")}))
 	for pause, want := range map[string]time.Duration{"60000000000": time.Minute, "0": 0, "-5": 0} {
 		p := &play{TB: t, m: m, c: Cursor{Data: []byte(`{"to":"good","pause":` + pause + `}`)}}
-		wants(t, p.take(Started{}), Wake{want})
+		wants(t, p.take(Started{}), Wake{After: want})
 		p.at(Waiting, "start", Mark{})
 		require.Empty(t, p.take(Resumed{}), "nothing to take up before it is time")
 		p.at(Waiting, "start", Mark{})
@@ -107,7 +107,7 @@ func TestAwait(t *testing.T) {
 	cmds := p.done(`"s"`, `"p"`)
 	p.at(Waiting, approving, Mark{})
 	require.Equal(t, "approval", p.c.Awaits)
-	wants(t, cmds[1:], Wake{48 * time.Hour})
+	wants(t, cmds[1:], Wake{After: 48 * time.Hour})
 	require.Empty(t, p.take(Resumed{}), "nothing to take up before the signal")
 	p.at(Waiting, approving, Mark{})
 
@@ -196,7 +196,7 @@ func TestTimeoutMayLeadToFurtherWork(t *testing.T) {
 		"nap":   Sleep(trip.pause).Then("sort"),
 	}))
 	p := begin(t, m, `{"pause":7}`)
-	wants(t, p.take(TimerFired{}), Wake{7})
+	wants(t, p.take(TimerFired{}), Wake{After: 7})
 	p.at(Waiting, "nap", Mark{})
 	require.Empty(t, p.c.Awaits)
 	require.Empty(t, p.c.Reason)

@@ -64,6 +64,7 @@ type Spec struct {
 	Run       Body         // one attempt
 	Accepts   Check        // says whether bytes from outside may stand for a result; nil for an undo
 	Ask       Question     // the probe, if Unknown is Probe
+	Abandon   bool         // a child that goes on by itself when its parent gives up waiting for it
 	Child     any          // what package statemachine knows of the other workflow, if Kind is KindChild
 }
 

@@ -51,6 +51,13 @@ func Child[C any](name string, definition any) Step[C, C] {
 	return Step[C, C]{Spec{Name: name, Kind: KindChild, Child: definition}}
 }
 
+// Abandon leaves the child to itself when its parent is cancelled, or loses interest
+// in any other way, while the child runs: it is neither cancelled nor waited for,
+// and the parent's rollback passes it over. Without it the child is cancelled, and
+// its end awaited. A child that has ended before is undone as its Undo says. It is
+// for a step made by statemachine.Child.
+func (s Step[In, Out]) Abandon() Step[In, Out] { s.spec.Abandon = true; return s }
+
 // With returns the step with policy p.
 func (s Step[In, Out]) With(p Policy) Step[In, Out] { s.spec.Policy = p; return s }
 

@@ -88,6 +88,7 @@ type Mark struct {
 type Wake struct {
 	Kind  WakeKind
 	After time.Duration // for WakeAfter
+	At    time.Time     // for WakeAt
 }
 
 // WakeKind is one of the ways to be woken.
@@ -102,6 +103,9 @@ const (
 
 	// WakeKeep leaves the time as it was.
 	WakeKeep
+
+	// WakeAt wakes it at Wake.At; at once if that has passed.
+	WakeAt
 )
 
 // Guard is what a transition believes of the row it changes, beside the owner.

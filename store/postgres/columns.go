@@ -34,6 +34,9 @@ func (c *places) set(i int, p *store.Place) {
 	c.failures[i], c.crashes[i] = int32(p.Mark.Failures), int32(p.Mark.Crashes)
 	c.awaits[i] = p.Awaits
 	c.wakes[i], c.wakeUS[i] = int32(p.Wake.Kind), p.Wake.After.Microseconds()
+	if p.Wake.Kind == store.WakeAt {
+		c.wakeUS[i] = p.Wake.At.UnixMicro()
+	}
 	c.data[i], c.cursor[i], c.errors[i] = p.Data, p.Cursor, text(p.Error)
 	c.pivoted[i], c.ended[i] = p.Pivoted, p.Status.Ended()
 }

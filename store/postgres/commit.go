@@ -40,7 +40,8 @@ WITH changed AS (
            awaits     = nullif(t.awaits, ''),
            wake_at    = CASE WHEN t.ended THEN NULL
                              WHEN t.wakes = 1 THEN statement_timestamp() + t.wake_us * interval '1 microsecond'
-                             WHEN t.wakes = 2 THEN w.wake_at END,
+                             WHEN t.wakes = 2 THEN w.wake_at
+                             WHEN t.wakes = 3 THEN 'epoch'::timestamptz + t.wake_us * interval '1 microsecond' END,
            data       = coalesce(t.data, w.data),
            cursor     = t.cursor,
            error      = nullif(t.error, ''),

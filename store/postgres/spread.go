@@ -25,8 +25,9 @@ const spreadSQL = changedSQL + `, started AS (
            CASE WHEN t.step <> '' THEN nullif(t.failures, 0) END,
            CASE WHEN t.step <> '' THEN nullif(t.crashes, 0) END,
            nullif(t.awaits, ''),
-           CASE WHEN t.wakes = 1 AND NOT t.ended
-                THEN statement_timestamp() + t.wake_us * interval '1 microsecond' END,
+           CASE WHEN t.ended THEN NULL
+                WHEN t.wakes = 1 THEN statement_timestamp() + t.wake_us * interval '1 microsecond'
+                WHEN t.wakes = 3 THEN 'epoch'::timestamptz + t.wake_us * interval '1 microsecond' END,
            coalesce(t.data, ''), t.cursor, nullif(t.error, ''), t.pivoted,
            statement_timestamp(), statement_timestamp(),
            CASE WHEN t.ended THEN statement_timestamp() END

@@ -30,6 +30,8 @@ func place(p store.Place, w store.WorkerID, release bool, now int64) placed {
 	switch p.Wake.Kind {
 	case store.WakeAfter:
 		row.wakeAt = now + micros(p.Wake.After)
+	case store.WakeAt:
+		row.wakeAt = p.Wake.At.UnixMicro()
 	case store.WakeKeep:
 		row.keepWake = true
 	}
