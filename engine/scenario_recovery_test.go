@@ -177,22 +177,21 @@ func TestWorkerFencesItself(t *testing.T) {
 
 // meeting lets two go on only together.
 type meeting struct {
-	wg   sync.WaitGroup
-	left atomic.Int32
+	came atomic.Int32
+	both chan struct{}
 }
 
-func newMeeting() *meeting {
-	m := &meeting{}
-	m.wg.Add(2)
-	m.left.Store(2)
-	return m
-}
+func newMeeting() *meeting { return &meeting{both: make(chan struct{})} }
 
-// wait waits for the other one. Whoever comes later does not wait.
-func (m *meeting) wait() {
-	if m.left.Add(-1) >= 0 {
-		m.wg.Done()
-		m.wg.Wait()
+// wait waits for the other one, or for the end of its call: the other may be about to
+// stop. Whoever comes later does not wait.
+func (m *meeting) wait(ctx context.Context) {
+	if m.came.Add(1) == 2 {
+		close(m.both)
+	}
+	select {
+	case <-m.both:
+	case <-ctx.Done():
 	}
 }
 
@@ -213,7 +212,7 @@ func TestTwoRecoverersAtOnce(t *testing.T) {
 		opts := nodeOptions{wrap: spoils(func(f *faulty) {
 			f.takeover = func(ctx context.Context, base time.Duration, limit int) (int, error) {
 				if armed.Load() == 1 {
-					takeover.wait()
+					takeover.wait(ctx)
 				}
 				n, err := f.Store.Takeover(ctx, base, limit)
 				if n > 0 {
@@ -227,7 +226,7 @@ func TestTwoRecoverersAtOnce(t *testing.T) {
 				case 1:
 					return nil, nil // not yet
 				case 2:
-					claim.wait()
+					claim.wait(ctx)
 				}
 				rows, err := f.Store.Claim(ctx, me, defs, limit)
 				claimed.Add(int32(len(rows)))
