@@ -2,10 +2,12 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
@@ -44,8 +46,12 @@ func (w *world) workflows() []store.Workflow {
 	w.Helper()
 	var all []store.Workflow
 	for after := ""; ; {
-		page, err := w.st.List(w.ctx(), store.Query{After: after, Limit: 500})
-		require.NoError(w, err)
+		var page []store.Workflow
+		w.eventually("the database answers", func() (ok bool) { // after a restart not at once
+			var err error
+			page, err = w.st.List(w.ctx(), store.Query{After: after, Limit: 500})
+			return !errors.Is(err, store.ErrRetry) && assert.NoError(w, err)
+		})
 		all = append(all, page...)
 		if len(page) < 500 {
 			return all

@@ -67,3 +67,45 @@ func TestVersionsSideBySide(t *testing.T) {
 		require.ErrorContains(w, err, `state "working": no longer has step engrave (call), and 1 more`)
 	})
 }
+
+// A renamed state goes on under both names: a program of the old name and one of the
+// new one work side by side, on the same version.
+func TestARenamedState(t *testing.T) {
+	eachStore(t, func(w *world) {
+		w.knows("nap")
+		old := w.client()
+		one, err := engine.Register(old.Engine, w.site.edition(1, "print"))
+		require.NoError(w, err)
+		old.run()
+		_, err = one.Start(w.ctx(), "e", trip{Amount: 1})
+		require.NoError(w, err)
+		old.becomes("e", "it waits", func(s engine.Snapshot[trip]) bool { return s.Status == store.Waiting })
+
+		d := w.site.edition(1, "print")
+		d.Start = "listening"
+		d.States["listening"] = statemachine.Await(ballot, (*trip).voted).Then("printing")
+		d.States["printing"] = d.States["working"]
+		delete(d.States, "waiting")
+		delete(d.States, "working")
+		fresh := w.client()
+		_, err = engine.Register(fresh.Engine, d)
+		require.ErrorIs(w, err, engine.ErrGraphChanged)
+		d.Renamed = map[statemachine.State]statemachine.State{"listening": "waiting", "printing": "working"}
+		two, err := engine.Register(fresh.Engine, d)
+		require.NoError(w, err)
+		stranded, err := fresh.VersionCheck(w.ctx())
+		require.NoError(w, err)
+		require.Empty(w, stranded)
+		old.stop()
+		fresh.run()
+		s, err := two.Get(w.ctx(), "e")
+		require.NoError(w, err)
+		require.Equal(w, statemachine.State("listening"), s.State, "a handle tells the name of its code")
+		require.Equal(w, statemachine.State("waiting"), fresh.get("e").State, "the row the first one")
+		require.NoError(w, engine.Signal(w.ctx(), fresh.Engine, "e", ballot, "go"))
+		final, err := two.Wait(w.ctx(), "e")
+		require.NoError(w, err)
+		require.Equal(w, store.Completed, final.Status)
+		require.Equal(w, []string{"print"}, w.ledger.effects("e"))
+	})
+}

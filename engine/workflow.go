@@ -101,6 +101,7 @@ func (w *Workflow[S]) Wait(ctx context.Context, id string) (Snapshot[S], error) 
 // snapshot decodes the data of a workflow of this definition. Another one's data
 // might well decode into an S, and mean something else.
 func (w *Workflow[S]) snapshot(info Info) (Snapshot[S], error) {
+	info.State = w.reg.machine.NameOf(info.State)
 	s := Snapshot[S]{Info: info}
 	if info.Definition.Name != w.reg.def.Name {
 		return s, &ConflictError{info.ID, "definition", info.Definition, w.reg.def}

@@ -6,7 +6,7 @@ import (
 )
 
 // State names a place in a workflow. It is what the workflow's row says, so
-// renaming one calls for a new version.
+// renaming one calls for a new version, or for [Definition.Renamed].
 type State string
 
 // End says what reaching a final state means.
@@ -76,6 +76,13 @@ type Definition[S any] struct {
 	// by a cancellation; behind it, it is HELD. Branches have none of their own. It
 	// may be changed without a new version.
 	Deadline time.Duration
+
+	// Renamed says what states and ends that have another name in the code by now are
+	// called in the database: their first name, by the one that they have here. It
+	// makes a new name no change of the graph, so workflows that are under way go
+	// on, and programs of both names run side by side. Whatever shows rows or graphs
+	// shows the first name.
+	Renamed map[State]State
 }
 
 // Validate returns every fault of the definition at once, joined; each is a
@@ -113,5 +120,5 @@ func (d Definition[S]) table() table {
 	for s, e := range d.Ends {
 		t.ends[s] = e
 	}
-	return t
+	return t.renamed(d.Renamed)
 }

@@ -20,6 +20,10 @@ const (
 	// that new workflows begin with.
 	Safe
 
+	// NeedsRenamed means that a state is gone, and another one looks like it. If it
+	// was renamed, Definition.Renamed makes it the same; if not, it needs a new version.
+	NeedsRenamed
+
 	// NeedsVersion means that something under way could not go on: the old version
 	// must stay registered beside the new one for as long as it has workflows.
 	NeedsVersion
@@ -27,7 +31,7 @@ const (
 
 // String returns what people are told.
 func (c Change) String() string {
-	return [...]string{"the same", "safe", "needs a new version"}[c]
+	return [...]string{"the same", "safe", "needs Renamed", "needs a new version"}[c]
 }
 
 // Difference is one thing that is not as it was.
@@ -94,6 +98,10 @@ func (d *differ) states(a, b graph) {
 	for _, was := range a.States {
 		i := slices.IndexFunc(b.States, func(s graphState) bool { return s.Name == was.Name })
 		if i < 0 {
+			if now, ok := d.lookalike(was, a, b); ok {
+				d.add(NeedsRenamed, was.Name, "is gone, and %q looks like it: if that is its new name, say so in Renamed", now)
+				continue
+			}
 			d.add(NeedsVersion, was.Name, "is gone")
 			continue
 		}

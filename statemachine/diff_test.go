@@ -35,7 +35,11 @@ func TestDiff(t *testing.T) {
 			d.States["posting"] = d.States[mailing]
 			delete(d.States, mailing)
 			d.States[shipping] = Do(step.Call("print-label", call[int, string]).Pivot(), order.cents, (*order).labelled).Then("posting")
-		}, NeedsVersion, []string{`state "mailing": is gone`, `state "posting": is new`}},
+		}, NeedsRenamed, []string{`state "mailing": is gone, and "posting" looks like it: if that is its new name, say so in Renamed`, `state "posting": is new`}},
+		"a state that is gone": {func(d *Definition[order]) {
+			delete(d.States, mailing)
+			d.States[shipping] = Do(step.Call("print-label", call[int, string]).Pivot(), order.cents, (*order).labelled).Then(delivered)
+		}, NeedsVersion, []string{`state "mailing": is gone`}},
 		"a signal": {func(d *Definition[order]) {
 			d.States[approving] = Await(Signal[bool]{"consent"}, (*order).decided).Within(1, cancelled).Then(weighing)
 		}, NeedsVersion, []string{`state "approving": waits for "consent", not for "approval"`}},

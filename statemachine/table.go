@@ -21,6 +21,8 @@ type table struct {
 	onFailure State
 	deadline  time.Duration
 	strict    func(raw []byte) ([]byte, error)
+	aliases   map[State]State // Definition.Renamed
+	lost      int             // states and ends whose first name is another's too
 }
 
 // kind says what a node does. The zero kind does nothing and is a fault.

@@ -19,6 +19,7 @@ type checker struct {
 func (t table) validate() error {
 	c := checker{table: t}
 	c.checkHead()
+	c.checkRenamed()
 	for _, s := range c.names() {
 		c.checkState(s)
 	}

@@ -117,7 +117,10 @@ func (a *app) versionDiff(ctx context.Context, s *session, defs []store.Definiti
 	for _, d := range diffs {
 		verdict := d.Worst.String()
 		if d.Old == d.New && d.Worst != statemachine.Same {
-			verdict, refused = "needs a new version", true
+			refused = true
+			if d.Worst != statemachine.NeedsRenamed {
+				verdict = statemachine.NeedsVersion.String()
+			}
 		}
 		j := diffJSON{d.New.Name, d.New.Version, d.Old.Version, verdict, []string{}}
 		for _, c := range d.Differences {
@@ -138,7 +141,7 @@ func (a *app) versionDiff(ctx context.Context, s *session, defs []store.Definiti
 		}
 	}
 	if refused {
-		return fmt.Errorf("%w: give it a new version", store.ErrGraphChanged)
+		return fmt.Errorf("%w: give it a new version, or say what was renamed", store.ErrGraphChanged)
 	}
 	return nil
 }
