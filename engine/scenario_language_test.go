@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -142,5 +143,31 @@ func TestAnAbandonedChild(t *testing.T) {
 
 		n.begins("leaves", "q", trip{Amount: 3})
 		require.Len(w, n.ends("q", store.Completed).Data.Receipts, 3, "one that is waited for gives its data")
+	})
+}
+
+// TestASignalInATransaction: it comes with the commit of what it tells of, and not
+// without it; also for a workflow of the same transaction.
+func TestASignalInATransaction(t *testing.T) {
+	eachStore(t, func(w *world) {
+		w.knows("vote")
+		n := w.worker()
+		for _, commit := range []bool{false, true} {
+			w.inTx(func(ctx context.Context, tx store.Tx) bool {
+				_, err := n.flows["vote"].StartTx(ctx, tx, "v", trip{Quorum: 2})
+				require.NoError(w, err)
+				require.NoError(w, engine.SignalTx(ctx, tx, n.Engine, "v", ballot, "yes", engine.MessageID("m")))
+				require.NoError(w, engine.SignalTx(ctx, tx, n.Engine, "v", ballot, "yes", engine.MessageID("m")), "a duplicate")
+				require.ErrorIs(w, engine.SignalTx(ctx, tx, n.Engine, "none", ballot, "yes"), engine.ErrNotFound)
+				require.ErrorIs(w, engine.SignalTx(ctx, tx, n.Engine, "", ballot, "yes"), engine.ErrBadID)
+				require.ErrorIs(w, engine.SignalTx(ctx, tx, n.Engine, "v", ballot, strings.Repeat("x", 2<<20)), engine.ErrTooLarge)
+				return commit
+			})
+			_, err := n.Get(w.ctx(), "v")
+			require.Equal(w, commit, err == nil, "%v", err)
+		}
+		n.becomes("v", "it has the first vote", func(s engine.Snapshot[trip]) bool { return len(s.Data.Votes) == 1 })
+		require.NoError(w, engine.Signal(w.ctx(), n.Engine, "v", ballot, "no"))
+		require.Equal(w, []string{"yes", "no"}, n.ends("v", store.Completed).Data.Votes)
 	})
 }

@@ -29,6 +29,47 @@ func Signal[T any](ctx context.Context, e *Engine, id string, sig statemachine.S
 	return e.SignalJSON(ctx, id, sig.Name, enc, opts...)
 }
 
+// SignalTx is Signal inside a transaction of the caller's: the signal is there if and
+// only if that commits. A worker finds it at its next poll. A workflow that was started
+// in the same transaction can be sent one. One that ends before the commit never sees
+// it, though it was accepted. Whether the workflow ever waits for sig is not checked.
+func SignalTx[T any](ctx context.Context, tx store.Tx, e *Engine, id string, sig statemachine.Signal[T], v T, opts ...SendOption) error {
+	enc, err := encodeInput(v)
+	if err != nil {
+		return fmt.Errorf("signal workflow %q: %w", cutText(id, MaxIDBytes), err)
+	}
+	if len(enc) > e.cfg.MaxPayload {
+		return fmt.Errorf("signal workflow %q: %w: %d bytes, at most %d", cutText(id, MaxIDBytes), ErrTooLarge, len(enc), e.cfg.MaxPayload)
+	}
+	m := store.Message{WorkflowID: id, Kind: store.MessageSignal, Name: sig.Name, Payload: enc}
+	if err := named(&m, opts); err != nil {
+		return fmt.Errorf("signal workflow %q: %w", cutText(id, MaxIDBytes), err)
+	}
+	r, err := e.store.SendTx(ctx, tx, m)
+	if err == nil {
+		err = sendError(r)
+	}
+	if err != nil {
+		return fmt.Errorf("signal workflow %q: %w", id, err)
+	}
+	return nil
+}
+
+// named gives a message its id, and checks that and the workflow's.
+func named(m *store.Message, opts []SendOption) error {
+	m.ID = NewID()
+	for _, opt := range opts {
+		opt(m)
+	}
+	if err := CheckID(m.WorkflowID); err != nil {
+		return err
+	}
+	if err := CheckID(m.ID); err != nil {
+		return fmt.Errorf("message: %w", err)
+	}
+	return nil
+}
+
 // SignalJSON is Signal for a signal known only by name, with its value as JSON.
 // If the workflow's definition is registered here, the value must fit.
 func (e *Engine) SignalJSON(ctx context.Context, id, name string, value []byte, opts ...SendOption) error {
@@ -83,12 +124,8 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string, opts ...SendOpti
 }
 
 func (e *Engine) send(ctx context.Context, verb string, m store.Message, opts []SendOption) error {
-	m.ID = NewID()
-	for _, opt := range opts {
-		opt(&m)
-	}
-	if err := CheckID(m.ID); err != nil {
-		return fmt.Errorf("%s workflow %q: message: %w", verb, m.WorkflowID, err)
+	if err := named(&m, opts); err != nil {
+		return fmt.Errorf("%s workflow %q: %w", verb, m.WorkflowID, err)
 	}
 	var results []store.SendResult
 	err := retry(ctx, func() (err error) {

@@ -130,6 +130,11 @@ type Clients interface {
 	// No two of one call have the same workflow and id.
 	Send(ctx context.Context, ms []Message) ([]SendResult, error)
 
+	// SendTx is Send for one message in a transaction of the caller's: it is in the
+	// inbox once that commits. What it answers is how the workflow stands then and
+	// there: one that ends before the commit never sees the message.
+	SendTx(ctx context.Context, tx Tx, m Message) (SendResult, error)
+
 	// Get returns a workflow, or ErrNotFound.
 	Get(ctx context.Context, id string) (Workflow, error)
 

@@ -167,6 +167,11 @@ func (c *crasher) Send(ctx context.Context, ms []store.Message) ([]store.SendRes
 	return call(c, "send", func() ([]store.SendResult, error) { return c.Store.Send(ctx, ms) })
 }
 
+// SendTx implements store.Clients.
+func (c *crasher) SendTx(ctx context.Context, tx store.Tx, m store.Message) (store.SendResult, error) {
+	return call(c, "send-tx", func() (store.SendResult, error) { return c.Store.SendTx(ctx, tx, m) })
+}
+
 // Join implements store.Workers.
 func (c *crasher) Join(ctx context.Context, w store.Worker, lease time.Duration) error {
 	c.begin.Do(func() { close(c.works) })

@@ -69,6 +69,26 @@ func (s *Store) Send(ctx context.Context, ms []store.Message) ([]store.SendResul
 	return results, nil
 }
 
+// SendTx puts one message into an inbox inside the caller's transaction, as StartTx
+// starts a workflow.
+func (s *Store) SendTx(ctx context.Context, tx store.Tx, m store.Message) (store.SendResult, error) {
+	what := fmt.Sprintf("send message %q to workflow %q", m.ID, m.WorkflowID)
+	on, ok := tx.Unwrap().(pgx.Tx)
+	if !ok {
+		return 0, fmt.Errorf("%s: the transaction is a %T, want a pgx.Tx", what, tx.Unwrap())
+	}
+	buckets, err := s.bucketsIn(ctx, on)
+	if err != nil {
+		return 0, translate(what, err, reading)
+	}
+	results := make([]store.SendResult, 1)
+	g := group{bucket: bucketOf(m.WorkflowID, buckets), at: []int{0}}
+	if err := queryOn(ctx, on, s.sendStatement([]store.Message{m}, g, results)); err != nil {
+		return 0, translate(what, err, reading)
+	}
+	return results[0], nil
+}
+
 // groupsOfMessages deals messages by their workflows, each group sorted by
 // workflow and id.
 func groupsOfMessages(ms []store.Message, buckets int) []group {

@@ -26,9 +26,17 @@ func (s *Store) Send(ctx context.Context, ms []store.Message) ([]store.SendResul
 	if len(ms) == 0 {
 		return results, nil
 	}
-	err := s.write(ctx, "send messages", func(tx *writeTx) (err error) {
+	err := s.write(ctx, "send messages", func(tx *writeTx) error {
+		find, err := tx.stmt(ctx, selectTarget)
+		if err != nil {
+			return err
+		}
+		insert, err := tx.stmt(ctx, insertMessage)
+		if err != nil {
+			return err
+		}
 		for _, i := range sortedBy(ms, func(m store.Message) string { return m.WorkflowID }) {
-			if results[i], err = send(ctx, tx, &ms[i]); err != nil {
+			if results[i], err = send(ctx, find, insert, &ms[i], tx.now); err != nil {
 				return fmt.Errorf("workflow %q: %w", ms[i].WorkflowID, err)
 			}
 		}
@@ -40,16 +48,27 @@ func (s *Store) Send(ctx context.Context, ms []store.Message) ([]store.SendResul
 	return results, nil
 }
 
-func send(ctx context.Context, tx *writeTx, m *store.Message) (store.SendResult, error) {
-	find, err := tx.stmt(ctx, selectTarget)
-	if err != nil {
-		return 0, err
+// SendTx puts one message into an inbox in a transaction of the caller's, as StartTx
+// starts a workflow.
+func (s *Store) SendTx(ctx context.Context, tx store.Tx, m store.Message) (store.SendResult, error) {
+	own, ok := tx.Unwrap().(*sql.Tx)
+	if !ok {
+		return 0, fmt.Errorf("send to workflow %q: the transaction is a %T, not a *sql.Tx", m.WorkflowID, tx.Unwrap())
 	}
+	r, err := send(ctx, inTx{own, selectTarget}, inTx{own, insertMessage}, &m, s.clock())
+	if err != nil {
+		return 0, fmt.Errorf("send to workflow %q: %w", m.WorkflowID, translate(ctx, err))
+	}
+	return r, nil
+}
+
+// send inserts m, or says why not.
+func send(ctx context.Context, find, insert statement, m *store.Message, now int64) (store.SendResult, error) {
 	var (
 		status             store.Status
 		pivoted, duplicate bool
 	)
-	err = find.QueryRowContext(ctx, m.WorkflowID, m.ID).Scan(&status, &pivoted, &duplicate)
+	err := find.QueryRowContext(ctx, m.WorkflowID, m.ID).Scan(&status, &pivoted, &duplicate)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return store.SendNotFound, nil
@@ -66,6 +85,6 @@ func send(ctx context.Context, tx *writeTx, m *store.Message) (store.SendResult,
 	if payload == nil {
 		payload = []byte{}
 	}
-	_, err = tx.exec(ctx, insertMessage, m.WorkflowID, m.ID, string(m.Kind), m.Name, payload, tx.now)
+	_, err = insert.ExecContext(ctx, m.WorkflowID, m.ID, string(m.Kind), m.Name, payload, now)
 	return store.SendAccepted, err
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,8 @@ var messageTests = []test{
 	{"DuplicateIsKnownForEver", sendDuplicate},
 	{"SameIDInAnotherWorkflow", sendSameID},
 	{"CancelPastThePivot", sendPastPivot},
+	{"InATransaction", sendTx},
+	{"InATransactionThatIsRolledBack", sendTxRollback},
 	{"NothingToSend", sendNothing},
 	{"ChangesNoWorkflow", sendChangesNothing},
 	{"MailIsWhatIsFresh", mailFresh},
@@ -212,4 +215,45 @@ func seenStays(e *env) {
 	cs, err := e.st.Load(e.ctx, w, []string{"a"})
 	require.NoError(e, err)
 	require.Equal(e, []string{"m"}, messageIDs(cs[0].Inbox))
+}
+
+// sendTx: a message that was sent in a transaction is there once that has committed;
+// the answers are those of Send, and tell what the transaction itself has done.
+func sendTx(e *env) {
+	e.start("a", waiting(never))
+	w := e.worker()
+	e.apply(w, e.startAs(w, "over", pending(charge, never)), completed)
+	e.inTx(func(tx store.Tx) {
+		sends := func(m store.Message) store.SendResult {
+			r, err := e.st.SendTx(e.ctx, tx, m)
+			require.NoError(e, err)
+			return r
+		}
+		require.Equal(e, store.SendAccepted, sends(signal("a", "m")))
+		require.Equal(e, store.SendDuplicate, sends(signal("a", "m")))
+		require.Equal(e, store.SendNotFound, sends(signal("none", "m")))
+		require.Equal(e, store.SendEnded, sends(signal("over", "m")))
+		_, err := e.st.StartTx(e.ctx, tx, store.New{ID: "new", Definition: order, Place: waiting(never)})
+		require.NoError(e, err)
+		require.Equal(e, store.SendAccepted, sends(signal("new", "m")))
+	})
+	require.Equal(e, store.SendDuplicate, e.sendAs(signal("a", "m")))
+	cs := e.claim(w)
+	require.Len(e, cs, 2)
+	for _, c := range cs {
+		require.Equal(e, []string{"m"}, messageIDs(c.Inbox))
+	}
+}
+
+func sendTxRollback(e *env) {
+	e.start("a", waiting(never))
+	back := errors.New("changed my mind")
+	err := e.tryInTx(func(tx store.Tx) error {
+		_, err := e.st.SendTx(e.ctx, tx, signal("a", "m"))
+		require.NoError(e, err)
+		return back
+	})
+	require.ErrorIs(e, err, back)
+	require.Empty(e, e.inbox("a"))
+	require.Equal(e, store.SendAccepted, e.sendAs(signal("a", "m")))
 }
