@@ -12,7 +12,6 @@ import (
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/statemachine"
-	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 	"github.com/pawlhq/pawl/store/storetest"
 )
@@ -86,8 +85,10 @@ func (w *world) checkLedger() {
 		}
 		recs, err := w.st.History(w.ctx(), wf.ID)
 		require.NoError(w, err)
+		at := statemachine.Cursor{ID: wf.ID}
+		require.NoError(w, at.SetRest(wf.Cursor))
 		for _, r := range recs {
-			key := step.NewItemKey(wf.ID, r.Step, r.Item, r.Group).String()
+			key := at.Key(r.Step, r.Item, r.Group).String()
 			skipped := strings.HasPrefix(r.Error, "skipped by ") // whatever it had done until then
 			allowed[key] = r.Status != store.StepFailed || skipped
 			// Effects that no ledger sees: in the database, in a child, in the test.
@@ -99,7 +100,8 @@ func (w *world) checkLedger() {
 		if m := wf.Mark; m.Step != "" && !wf.Status.Ended() {
 			var c statemachine.Cursor
 			require.NoError(w, c.SetRest(wf.Cursor))
-			allowed[step.NewItemKey(store.RootOf(wf.ID), m.Step, c.Item, m.Group).String()] = true
+			c.ID = store.RootOf(wf.ID)
+			allowed[c.Key(m.Step, c.Item, m.Group).String()] = true
 		}
 	}
 	for _, r := range w.ledger.all() {

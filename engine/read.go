@@ -47,7 +47,8 @@ type Step struct {
 // Steps returns the recorded steps of a workflow and its branches in the order
 // of their completion, or ErrNotFound.
 func (e *Engine) Steps(ctx context.Context, id string) ([]Step, error) {
-	if _, err := e.Get(ctx, id); err != nil {
+	info, err := e.Get(ctx, id)
+	if err != nil {
 		return nil, err
 	}
 	recs, err := e.store.History(ctx, id)
@@ -56,9 +57,14 @@ func (e *Engine) Steps(ctx context.Context, id string) ([]Step, error) {
 	}
 	steps := make([]Step, len(recs))
 	for i, r := range recs {
-		steps[i] = Step{r, step.NewItemKey(id, r.Step, r.Item, r.Group)}
+		steps[i] = Step{r, info.Key(r.Step, r.Item, r.Group)}
 	}
 	return steps, nil
+}
+
+// Key is the idempotency key of a step or undo of the workflow.
+func (i Info) Key(name string, item, group int) step.Key {
+	return statemachine.Cursor{ID: i.ID, Origin: i.origin, Kept: i.kept}.Key(name, item, group)
 }
 
 // Workers returns the workers that are alive or died within the last hour.
@@ -72,6 +78,7 @@ func infoOf(wf store.Workflow) (Info, error) {
 	return Info{
 		ID: wf.ID, Definition: wf.Definition, Status: wf.Status, State: statemachine.State(wf.State), Raw: wf.Data,
 		Cause: c.Cause, Reason: wf.Error, Mark: wf.Mark, Item: c.Item, Awaits: wf.Awaits, Open: c.Open, Queue: wf.Queue, QueueKey: wf.Key, Priority: wf.Priority, WakeAt: wf.WakeAt, Owner: wf.Owner,
+		origin: c.Origin, kept: c.Kept,
 		Revision: wf.Revision, CreatedAt: wf.CreatedAt, UpdatedAt: wf.UpdatedAt, EndedAt: wf.EndedAt,
 	}, nil
 }

@@ -52,6 +52,9 @@ type Info struct {
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 	EndedAt    time.Time // zero unless ended
+
+	origin string // of a fork: whose keys it keeps
+	kept   map[string]int
 }
 
 // Start starts the workflow id with data, or finds it. The id is the business

@@ -192,9 +192,7 @@ func (t *turn) record(sp step.Spec, r Record) {
 }
 
 // key is the key of a step in the marked attempt group, for the item at hand.
-func (t *turn) key(name string) step.Key {
-	return step.NewItemKey(t.c.ID, name, t.c.Item, t.c.Mark.Group)
-}
+func (t *turn) key(name string) step.Key { return t.c.Key(name, t.c.Item, t.c.Mark.Group) }
 
 // input is what the step of n is asked. It follows from the data alone, so it
 // can be had again for as long as the step is under way. A branch has nothing

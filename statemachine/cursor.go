@@ -86,6 +86,11 @@ type Cursor struct {
 	Failures int           // items that have failed for good: of the lane, or of those that have ended
 	Groups   map[State]int // how often each state was entered that runs a step and can be entered again
 
+	// Origin and Kept are a fork's: the id of the workflow that it was made of, and up
+	// to which attempt group the steps and undos of that one keep its keys.
+	Origin string
+	Kept   map[string]int
+
 	// Past holds the recorded steps in the order of their completion. It is
 	// needed only to roll back and to join branches: while PastKnown is false Next says ErrNeedsPast
 	// when it comes to that. Next adds what it records itself.

@@ -9,7 +9,8 @@ import (
 // rest is the encoded form of what a cursor holds beside the columns.
 type rest struct {
 	flat
-	Groups map[State]int `json:"groups,omitempty"`
+	Groups map[State]int  `json:"groups,omitempty"`
+	Kept   map[string]int `json:"kept,omitempty"`
 }
 
 // flat is the part of it that can be compared.
@@ -35,13 +36,15 @@ type flat struct {
 	Clear int `json:"clear,omitempty"`
 	Asks  int `json:"asks,omitempty"`
 	Asked int `json:"asked,omitempty"`
+
+	Origin string `json:"origin,omitempty"`
 }
 
 // Rest returns what has no column of its own and is no record: all from End on.
 // It is nil when all are zero, as they are for most workflows most of the time.
 // Equal cursors give equal bytes.
 func (c Cursor) Rest() []byte {
-	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm, c.Late, c.Capped, c.Won, c.Sure, c.Clear, c.Asks, c.Asked}, c.Groups}
+	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm, c.Late, c.Capped, c.Won, c.Sure, c.Clear, c.Asks, c.Asked, c.Origin}, c.Groups, c.Kept}
 	if r.flat == (flat{}) && len(r.Groups) == 0 {
 		return nil
 	}
@@ -75,6 +78,7 @@ func (c *Cursor) SetRest(data []byte) error {
 	c.Paused, c.Alarm = r.Paused, r.Alarm
 	c.Late, c.Capped, c.Won = r.Late, r.Capped, r.Won
 	c.Sure, c.Clear, c.Asks, c.Asked = r.Sure, r.Clear, r.Asks, r.Asked
+	c.Origin, c.Kept = r.Origin, r.Kept
 	return nil
 }
 

@@ -17,6 +17,7 @@ type Store interface {
 	Census
 	Queues
 	Progress
+	Forks
 	Schedules
 	Schema
 

@@ -33,6 +33,7 @@
 //	workerd workflow terminate ID            end it at once, undoing nothing (--force)
 //	workerd workflow delete ID               delete what an ended one holds; its id stays taken (--force)
 //	workerd workflow erase ID                the same, for the sake of whom it is about (--force)
+//	workerd workflow fork ID NEW-ID          copy it, to go on from one of its steps (--from-step, --input)
 //	workerd workflow audit ID                list what was ever asked of it, and by whom
 //	workerd schedule create DEFINITION NAME  start a workflow at each slot (--cron or --every, --zone, --input, …)
 //	workerd schedule list                    list schedules by name, with next and last slot (--limit, --after)
@@ -190,6 +191,7 @@
 //	schedule delete   name, deleted
 //	queue list        queues: name, running, waiting, later, oldest_at, concurrency, per_worker, per_key, rate, period_seconds, burst, paused_at, note
 //	queue set, pause, resume  one of them
+//	workflow fork     id, new_id, state, keeps, repeats, repeated, dry_run
 //	retention check   retentions: definition, version, keep_seconds, tombstone_seconds, horizon_seconds
 //	retention plan    records, bytes
 //	worker list       workers

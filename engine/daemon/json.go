@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -64,7 +63,7 @@ func jsonOfWorkflow(w engine.Info, payload bool) workflowJSON {
 	}
 	if w.Mark.Step != "" {
 		m := w.Mark
-		j.Step = &markJSON{m.Step, m.Group, m.Attempt, m.Failures, m.Crashes, step.NewItemKey(w.ID, m.Step, w.Item, m.Group).String()}
+		j.Step = &markJSON{m.Step, m.Group, m.Attempt, m.Failures, m.Crashes, w.Key(m.Step, w.Item, m.Group).String()}
 	}
 	if w.Queue != "" {
 		j.Queue = &queueRefJSON{w.Queue, optional(w.QueueKey), w.Priority}

@@ -115,7 +115,7 @@ func (a *app) verbCommands() []*cobra.Command {
 	for _, v := range verbs {
 		cmds = append(cmds, a.verbCommand(v))
 	}
-	return append(cmds, a.auditCommand())
+	return append(cmds, a.forkCommand(), a.auditCommand())
 }
 
 func (a *app) verbCommand(v verb) *cobra.Command {

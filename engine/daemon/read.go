@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawlhq/pawl/engine"
-	"github.com/pawlhq/pawl/step"
 	"github.com/pawlhq/pawl/store"
 )
 
@@ -248,8 +247,7 @@ func (a *app) printSteps(steps []engine.Step, w engine.Info) {
 		t.row(cells...)
 	}
 	if m := w.Mark; m.Step != "" {
-		key := step.NewItemKey(w.ID, m.Step, w.Item, m.Group)
-		t.row(m.Step, fmt.Sprint(m.Group), a.paint("PENDING"), fmt.Sprint(m.Attempt), "-", printable(key.String()))
+		t.row(m.Step, fmt.Sprint(m.Group), a.paint("PENDING"), fmt.Sprint(m.Attempt), "-", printable(w.Key(m.Step, w.Item, m.Group).String()))
 	}
 	t.flush()
 }

@@ -233,6 +233,11 @@ func (c *crasher) Amend(ctx context.Context, t store.Transition, r store.Request
 	return call(c, "amend", func() (store.Verdict, error) { return c.Store.Amend(ctx, t, r) })
 }
 
+// Fork implements store.Forks.
+func (c *crasher) Fork(ctx context.Context, f store.Fork) (store.StartResult, error) {
+	return call(c, "fork", func() (store.StartResult, error) { return c.Store.Fork(ctx, f) })
+}
+
 // ChangeSchedule implements store.Schedules.
 func (c *crasher) ChangeSchedule(ctx context.Context, ch store.ScheduleChange) (store.Verdict, error) {
 	return quiet(c, func() (store.Verdict, error) { return c.Store.ChangeSchedule(ctx, ch) })

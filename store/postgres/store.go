@@ -176,7 +176,7 @@ type texts struct {
 	amended, requests, expire        string
 	lead, expirable, forgetOld       string
 	definitions, open                string
-	beat, lastBeat                   string
+	beat, lastBeat, copySteps        string
 	linedUp, lockQueue, claimQueued  string
 	nextToken, ensureQueues          string
 	setQueue, pauseQueue, queues     string
@@ -207,7 +207,7 @@ func textsFor(schema string) texts {
 		amended:  in(amendedSQL), requests: in(requestsSQL), expire: in(expireSQL),
 		lead: in(leadSQL), expirable: in(expirableSQL), forgetOld: in(forgetOldSQL),
 		definitions: in(definitionsSQL), open: in(openSQL),
-		beat: in(beatSQL), lastBeat: in(lastBeatSQL),
+		beat: in(beatSQL), lastBeat: in(lastBeatSQL), copySteps: in(copyStepsSQL),
 		linedUp: in(linedUpSQL), lockQueue: in(lockQueueSQL), claimQueued: in(claimQueuedSQL),
 		nextToken: in(nextTokenSQL), ensureQueues: in(ensureQueuesSQL),
 		setQueue: in(setQueueSQL), pauseQueue: in(pauseQueueSQL), queues: in(queuesSQL),

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Claim", claimTests},
 		{"Queue", queueTests},
 		{"Progress", progressTests},
+		{"Fork", forkTests},
 		{"Message", messageTests},
 		{"Lease", leaseTests},
 		{"Takeover", takeoverTests},
