@@ -76,7 +76,7 @@ func (a *advance) takeBranchEnds(ctx context.Context) (took bool, err error) {
 		if a.cursor.Phase != statemachine.Waiting || a.cursor.Open == 0 {
 			return took, nil
 		}
-		if msg.Kind != store.MessageBranch && msg.Kind != store.MessageChild {
+		if msg.Kind != store.MessageBranch && msg.Kind != store.MessageChild || illegible(msg) {
 			continue
 		}
 		ev, err := endEvent(msg)

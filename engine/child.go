@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -21,10 +20,9 @@ func (a *advance) startChild(cmd statemachine.StartChild) error {
 	}
 	next := followOf(cmds)
 	cur = capStart(cmd.Machine, cur, &next)
-	sum := sha256.Sum256(cmd.Data)
 	n := store.New{
 		ID: cmd.ID, Definition: store.Def{Name: cmd.Machine.Name(), Version: cmd.Machine.Version()},
-		InputHash: [16]byte(sum[:16]), Parent: a.job.id,
+		InputHash: a.shell.eng.inputHash(cmd.Data), Parent: a.job.id,
 		Place: unowned(placeOf(cmd.Machine, cur, next)),
 	}
 	a.starts = append(a.starts, n)

@@ -43,6 +43,13 @@ type Config struct {
 	// bytes. Default: 1 MiB; at most 16 MiB.
 	MaxPayload int
 
+	// Codec, if not nil, stands between what users put into workflows and the
+	// database, which then holds JSON no more. All that share a database need the
+	// same: workers, clients and the commands of operators. With a codec the log
+	// holds no text of users either, such as errors and reasons. Default: none, so
+	// that payloads are stored as the JSON that they are.
+	Codec Codec
+
 	// OnStep, if not nil, is called after the outcome of an attempt has become
 	// durable. Calls come one at a time and hold up nothing but each other;
 	// those that cannot be kept up with are dropped.
@@ -82,7 +89,7 @@ func (c Config) check() error {
 	case c.MaxPayload < 0 || c.MaxPayload > HardMaxPayload:
 		return fmt.Errorf("config: MaxPayload %d: 1 to %d", c.MaxPayload, HardMaxPayload)
 	}
-	return nil
+	return checkCodec(c.Codec)
 }
 
 func (c Config) withDefaults() Config {

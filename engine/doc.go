@@ -34,6 +34,12 @@
 // next slot and the workflow are one transaction, a compare-and-swap on the
 // schedule's revision: any number of workers start one run a slot.
 //
+// # Payloads
+//
+// Payloads are stored as JSON, or as [Config.Codec] encodes them: [Codec]. Package
+// aescodec encrypts them. A workflow with a payload that a worker cannot decode is
+// paused, with all that it has, until it is resumed by one that can.
+//
 // # Situations and errors
 //
 //	the id belongs to another input or definition   ErrConflict (*ConflictError)
@@ -46,6 +52,7 @@
 //	a schedule that could not fire                  ErrBadSchedule
 //	a schedule's name that is not known, or taken   ErrScheduleNotFound, ErrScheduleExists
 //	a graph that changed without a new version      ErrGraphChanged
+//	a payload of a codec or key that is not here    ErrCodec (*CodecError)
 //
 // In a body, context.Cause tells why its context ended: [ErrTimeout],
 // [ErrCancelAsked], [ErrLeaseLost], [ErrDraining].

@@ -58,6 +58,7 @@ func New(st store.Store, cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("check schema: %w", err)
 	}
 	cfg = cfg.withDefaults()
+	st = withCodec(st, cfg.Codec)
 	e := &Engine{store: st, cfg: cfg, log: cfg.Logger, defs: map[store.Def]*registered{}}
 	e.hints = newHints(st, cfg.Logger)
 	e.waits = newWaits(st, e.hints, cfg.Poll)

@@ -174,6 +174,7 @@ type job struct {
 	inbox   []store.Message
 	unseen  []string // ids of those messages that are still fresh in the database
 	refused string   // why the database refused the last transition for good; "" if it did not
+	unread  *unread  // if its row cannot be read
 }
 
 // noDeadline is the time left of a workflow that may take for ever.

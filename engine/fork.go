@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -130,6 +129,9 @@ func (e *Engine) planFork(ctx context.Context, o ForkOrder) (forkPlan, error) {
 	if f.recs, err = e.store.History(ctx, o.From); err != nil {
 		return forkPlan{}, fmt.Errorf("read steps of workflow %q: %w", o.From, err)
 	}
+	if err := f.readable(); err != nil {
+		return forkPlan{}, fmt.Errorf("fork: %w", err)
+	}
 	if why := f.refusal(); why != "" {
 		return forkPlan{}, &RefusedError{o.From, ForkVerb, why}
 	}
@@ -143,6 +145,20 @@ func (e *Engine) planFork(ctx context.Context, o ForkOrder) (forkPlan, error) {
 		return forkPlan{}, &RefusedError{o.From, ForkVerb, why}
 	}
 	return plan, nil
+}
+
+// readable returns an error if a value that the copy would hold cannot be read here.
+func (f *forking) readable() error {
+	values := [][]byte{f.from.Data}
+	for _, r := range f.recs {
+		values = append(values, r.Input, r.Output)
+	}
+	for _, v := range values {
+		if isCoded(v) {
+			return codecErrorOf(ofWorkflow(f.o.From), v)
+		}
+	}
+	return nil
 }
 
 // refusal says why the workflow cannot be forked at all.
@@ -382,10 +398,4 @@ func (f Forked) String() string {
 		text += "; does again " + strings.Join(f.Repeats, ", ")
 	}
 	return text
-}
-
-// inputHash tells a duplicate start from a conflicting one.
-func (e *Engine) inputHash(data []byte) [16]byte {
-	sum := sha256.Sum256(data)
-	return [16]byte(sum[:16])
 }

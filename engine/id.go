@@ -50,7 +50,10 @@ func cutText(s string, n int) string {
 const maxErrorBytes = 4 << 10
 
 // storable returns an error's text such that every database can keep it: short,
-// valid UTF-8 and without NUL.
+// valid UTF-8, without NUL, and not to be taken for what a codec has written.
 func storable(text string) string {
+	if b := []byte(text); isCoded(b) {
+		text = "\uFFFD" + text[1:]
+	}
 	return cutText(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD"), maxErrorBytes)
 }

@@ -30,7 +30,7 @@ func (a *advance) takeCancel(ctx context.Context, begun bool) (took bool, err er
 }
 
 func (a *advance) askCancel(ctx context.Context, msg store.Message, begun bool) (accepted bool, err error) {
-	cur, cmds, err := a.ask(ctx, statemachine.CancelAsked{Reason: string(msg.Payload), Begun: begun})
+	cur, cmds, err := a.ask(ctx, statemachine.CancelAsked{Reason: shownBytes(msg.Payload), Begun: begun})
 	if err != nil {
 		return false, err
 	}
@@ -64,7 +64,7 @@ func answerOf(cmds []statemachine.Command) statemachine.CancelVerdict {
 func (a *advance) takeSignal(ctx context.Context, due bool) (took bool, err error) {
 	for _, msg := range a.inbox {
 		late := due && msg.SentAt.After(a.job.wakeAt)
-		if msg.Kind != store.MessageSignal || late || !slices.Contains(strings.Split(a.cursor.Awaits, statemachine.AwaitsSeparator), msg.Name) {
+		if msg.Kind != store.MessageSignal || late || illegible(msg) || !slices.Contains(strings.Split(a.cursor.Awaits, statemachine.AwaitsSeparator), msg.Name) {
 			continue
 		}
 		err := a.next(ctx, statemachine.Signalled{Name: msg.Name, Payload: msg.Payload})

@@ -153,8 +153,17 @@ func (e *Engine) operate(ctx context.Context, id string, o Order) (Operated, err
 	if t.Status.Ended() {
 		e.hints.tell(store.TopicEnded)
 	}
-	e.log.Debug("verb carried out", "workflow", id, "verb", string(o.Verb), "actor", o.Actor, "reason", o.Reason, "before", done.Before, "after", done.After)
+	e.logOrder(id, o, done)
 	return done, nil
+}
+
+// logOrder leaves out what somebody has written where payloads are encoded.
+func (e *Engine) logOrder(id string, o Order, done Operated) {
+	args := []any{"workflow", id, "verb", string(o.Verb), "before", done.Before, "after", done.After}
+	if e.cfg.Codec == nil {
+		args = append(args, "actor", o.Actor, "reason", o.Reason)
+	}
+	e.log.Debug("verb carried out", args...)
 }
 
 // targetOf returns the row that is meant: the workflow's, or a branch's.
@@ -196,8 +205,11 @@ func (e *Engine) decideOrder(ctx context.Context, wf store.Workflow, o Order) (s
 		return store.Transition{}, Operated{}, fmt.Errorf("%s workflow %q: %w", o.Verb, wf.ID, err)
 	}
 	a, err := e.advanceOf(ctx, reg, wf)
+	if errors.Is(err, ErrCodec) && o.Verb == Terminate {
+		return e.terminateUnknown(ctx, wf, o)
+	}
 	if err != nil {
-		return store.Transition{}, Operated{}, err
+		return store.Transition{}, Operated{}, fmt.Errorf("%s workflow %q: %w", o.Verb, wf.ID, err)
 	}
 	if wf.Parent != "" && a.cursor.Phase == statemachine.Ended && o.Verb == NewIntent {
 		return store.Transition{}, Operated{}, &RefusedError{store.RootOf(wf.ID), o.Verb, fmt.Sprintf("its parent %q was told of its end", wf.Parent)}
@@ -234,7 +246,7 @@ func (e *Engine) decideOrder(ctx context.Context, wf store.Workflow, o Order) (s
 func (e *Engine) advanceOf(ctx context.Context, reg *registered, wf store.Workflow) (*advance, error) {
 	cur, err := cursorOf(wf)
 	if err != nil {
-		return nil, fmt.Errorf("read workflow %q: %w", wf.ID, err)
+		return nil, fmt.Errorf("read it: %w", err)
 	}
 	inbox, err := e.store.Inbox(ctx, wf.ID)
 	if err != nil {
@@ -262,7 +274,8 @@ func tooEarly(reg *registered, wf store.Workflow, o Order, now time.Time) error 
 	return nil
 }
 
-// terminateUnknown stops a workflow whose definition is not known here.
+// terminateUnknown stops a workflow whose definition is not known here, or whose
+// values cannot be read.
 func (e *Engine) terminateUnknown(ctx context.Context, wf store.Workflow, o Order) (store.Transition, Operated, error) {
 	if wf.Status.Ended() {
 		return store.Transition{}, Operated{}, &RefusedError{wf.ID, o.Verb, "it has ended"}
@@ -281,12 +294,23 @@ func (e *Engine) terminateUnknown(ctx context.Context, wf store.Workflow, o Orde
 		}}
 	}
 	if wf.Parent != "" && store.BranchOf(wf.ID) == "" {
-		t.Sends = append(t.Sends, childEndMessage(wf.Parent, wf.ID, childEnd{statemachine.Failed, wf.Data, cur.Reason}))
+		data := wf.Data
+		if isCoded(data) {
+			data = nil // of a child that has failed nobody looks at it
+		}
+		t.Sends = append(t.Sends, childEndMessage(wf.Parent, wf.ID, childEnd{statemachine.Failed, data, cur.Reason}))
 	}
 	return t, Operated{
 		Before: standsAt(wf.Status, wf.State), After: standsAt(t.Status, t.State),
-		Note: "its definition is not known here: what it has done is listed by its steps, and nothing was undone",
+		Note: unknownNote(wf) + ": what it has done is listed by its steps, and nothing was undone",
 	}, nil
+}
+
+func unknownNote(wf store.Workflow) string {
+	if err := readable(wf); err != nil {
+		return "its values cannot be decoded here"
+	}
+	return "its definition is not known here"
 }
 
 // askOwner has the worker that is at work on a workflow take up an order.

@@ -38,6 +38,10 @@ func (a *advance) takeVerbs(ctx context.Context, counted bool) (took bool, err e
 			continue
 		}
 		var p orderPayload
+		if isCoded(msg.Payload) {
+			a.consume(msg, answerText(Operated{}, codecErrorOf("the order", msg.Payload).Error()))
+			continue
+		}
 		if err := json.Unmarshal(msg.Payload, &p); err != nil {
 			a.consume(msg, answerText(Operated{}, "it cannot be read: "+err.Error()))
 			continue
@@ -95,6 +99,9 @@ func (e *Engine) answered(ctx context.Context, id string, o Order) (done Operate
 		if r.Kind != store.MessageVerb || Verb(r.Name) != o.Verb {
 			return done, true, &RefusedError{id, o.Verb, fmt.Sprintf("request %q was one to %s", r.ID, r.Name)}
 		}
+		if isCodedText(r.Answer) {
+			return done, true, codecErrorOf(fmt.Sprintf("answer to request %q of workflow %q", r.ID, id), codedOfText(r.Answer))
+		}
 		var a orderAnswer
 		if err := json.Unmarshal([]byte(r.Answer), &a); err != nil {
 			return done, true, fmt.Errorf("read the answer to request %q: %w", r.ID, err)
@@ -142,13 +149,15 @@ func (e *Engine) Audit(ctx context.Context, id string) ([]AuditEntry, error) {
 }
 
 func auditEntryOf(r store.Request) AuditEntry {
-	entry := AuditEntry{RequestID: r.ID, Branch: store.BranchOf(r.WorkflowID), SentAt: r.SentAt, TakenAt: r.TakenAt, Answer: r.Answer}
+	entry := AuditEntry{RequestID: r.ID, Branch: store.BranchOf(r.WorkflowID), SentAt: r.SentAt, TakenAt: r.TakenAt, Answer: shown(r.Answer)}
 	switch r.Kind {
 	case store.MessageVerb:
 		entry.What = r.Name
 		var p orderPayload
 		var a orderAnswer
-		if json.Unmarshal(r.Payload, &p) == nil {
+		if isCoded(r.Payload) {
+			entry.Reason = shownBytes(r.Payload)
+		} else if json.Unmarshal(r.Payload, &p) == nil {
 			entry.Actor, entry.Reason = p.Actor, p.Reason
 		}
 		if json.Unmarshal([]byte(r.Answer), &a) == nil {
@@ -158,7 +167,7 @@ func auditEntryOf(r store.Request) AuditEntry {
 			}
 		}
 	case store.MessageCancel:
-		entry.What, entry.Reason = "cancel", string(r.Payload)
+		entry.What, entry.Reason = "cancel", shownBytes(r.Payload)
 	default:
 		entry.What = string(r.Kind) + " " + r.Name
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlhq/pawl/statemachine"
@@ -96,12 +97,13 @@ func (a *advance) seen() []string {
 	if len(a.starts) > 0 {
 		return nil
 	}
-	if len(a.consumed) == 0 {
+	left := a.leftUnread()
+	if len(a.consumed) == 0 && len(left) == 0 {
 		return a.job.unseen
 	}
 	var ids []string
 	for _, id := range a.job.unseen {
-		if !consumedBy(a.consumed, id) {
+		if !consumedBy(a.consumed, id) && !slices.Contains(left, id) {
 			ids = append(ids, id)
 		}
 	}

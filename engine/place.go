@@ -116,7 +116,8 @@ func phaseOf(s store.Status) statemachine.Phase {
 	}
 }
 
-// cursorOf is the way back from the store.
+// cursorOf is the way back from the store. Of a row that cannot be read, which is an
+// ErrCodec, it returns what is no payload.
 func cursorOf(w store.Workflow) (statemachine.Cursor, error) {
 	c := statemachine.Cursor{
 		ID:      store.RootOf(w.ID),
@@ -128,6 +129,9 @@ func cursorOf(w store.Workflow) (statemachine.Cursor, error) {
 		Awaits:  w.Awaits,
 		Pivoted: w.Pivoted,
 		Reason:  w.Error,
+	}
+	if err := readable(w); err != nil {
+		return c, err
 	}
 	return c, c.SetRest(w.Cursor)
 }

@@ -156,7 +156,11 @@ func (e *Engine) ResumeQueue(ctx context.Context, name string) error {
 
 // Queues returns how all queues stand, by name.
 func (e *Engine) Queues(ctx context.Context) ([]store.QueueState, error) {
-	return e.store.Queues(ctx)
+	all, err := e.store.Queues(ctx)
+	for i := range all {
+		all[i].Note = shown(all[i].Note)
+	}
+	return all, err
 }
 
 // queueOf returns the queue that a workflow waits in.
@@ -164,7 +168,7 @@ func (e *Engine) queueOf(ctx context.Context, info Info) (q store.QueueState, er
 	if info.Queue == "" || !info.Owner.IsZero() || info.Status.Ended() {
 		return q, nil
 	}
-	all, err := e.store.Queues(ctx)
+	all, err := e.Queues(ctx)
 	for _, have := range all {
 		if have.Name == info.Queue {
 			q = have

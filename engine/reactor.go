@@ -82,6 +82,7 @@ type reactorConfig struct {
 	drain       time.Duration
 	cut         time.Duration
 	clean       time.Duration // between two rounds of cleaning up; 0 if nothing is to be
+	discreet    bool          // texts that users have a part in are not logged
 
 	// deadline is how long a workflow of a definition may take; 0 for ever.
 	deadline func(d store.Def) time.Duration
@@ -132,10 +133,11 @@ type hold struct {
 
 	heir *store.Claimed // a later claim of the same row; see adopt
 
-	kept    worked // the outcome that waits to be written, or whose writing is uncertain
-	sends   int    // how often it was sent
-	refused string // why the database refused it for good
-	fails   int    // how often in a row the database could not be reached with it
+	kept    worked  // the outcome that waits to be written, or whose writing is uncertain
+	sends   int     // how often it was sent
+	refused string  // why the database refused it for good
+	unread  *unread // if its row cannot be read
+	fails   int     // how often in a row the database could not be reached with it
 }
 
 // holdPhase says what a hold waits for.

@@ -133,7 +133,10 @@ func (r *reactor) take(row store.Claimed) {
 		due: row.Due, wakeAt: row.WakeAt, inbox: row.Inbox, parent: row.Parent, queued: row.Queue != "",
 	}
 	cur, err := cursorOf(row.Workflow)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrCodec):
+		h.unread = &unread{err, row.Cursor}
+	case err != nil:
 		h.refused = err.Error()
 	}
 	h.cursor = cur

@@ -171,7 +171,7 @@ func (r *reactor) applied(h *hold) {
 		r.do(cmdTell{k.events})
 	}
 	if t.Status == store.Held {
-		r.log(true, "workflow is HELD and needs a person", "workflow", h.id, "state", t.State, "step", t.Mark.Step, "reason", t.Error)
+		r.logHeld(h.id, t.Place)
 	}
 	if len(t.Starts)+len(t.Sends) > 0 {
 		r.claimNext = true
@@ -191,6 +191,15 @@ func (r *reactor) applied(h *hold) {
 	default:
 		r.makeReady(h)
 	}
+}
+
+// logHeld leaves out the reason where payloads are encoded: it may quote one.
+func (r *reactor) logHeld(id string, p store.Place) {
+	args := []any{"workflow", id, "state", p.State, "step", p.Mark.Step}
+	if !r.cfg.discreet {
+		args = append(args, "reason", p.Error)
+	}
+	r.log(true, "workflow is HELD and needs a person", args...)
 }
 
 // wakeSlack is added to a local timer, since the database's clock and this one

@@ -71,7 +71,7 @@ func (r *reactor) work(h *hold) {
 	r.working++
 	r.do(cmdWork{job{
 		id: h.id, def: h.def, rev: h.rev, parent: h.parent, cursor: h.cursor,
-		left: r.left(h), run: h.run, due: h.due, wakeAt: h.wakeAt, inbox: h.inbox, unseen: h.unseen(), refused: h.refused,
+		left: r.left(h), run: h.run, due: h.due, wakeAt: h.wakeAt, inbox: h.inbox, unseen: h.unseen(), refused: h.refused, unread: h.unread,
 	}})
 }
 

@@ -57,6 +57,7 @@ func (e *Engine) Steps(ctx context.Context, id string) ([]Step, error) {
 	}
 	steps := make([]Step, len(recs))
 	for i, r := range recs {
+		r.Error = shown(r.Error)
 		steps[i] = Step{r, info.Key(r.Step, r.Item, r.Group)}
 	}
 	return steps, nil
@@ -72,12 +73,15 @@ func (e *Engine) Workers(ctx context.Context) ([]store.Worker, error) { return e
 
 func infoOf(wf store.Workflow) (Info, error) {
 	var c statemachine.Cursor
+	if isCoded(wf.Cursor) {
+		wf.Cursor = nil // what it says of the workflow is left out
+	}
 	if err := c.SetRest(wf.Cursor); err != nil {
 		return Info{}, fmt.Errorf("read workflow %q: %w", wf.ID, err)
 	}
 	return Info{
 		ID: wf.ID, Definition: wf.Definition, Status: wf.Status, State: statemachine.State(wf.State), Raw: wf.Data,
-		Cause: c.Cause, Reason: wf.Error, Mark: wf.Mark, Item: c.Item, Awaits: wf.Awaits, Open: c.Open, Queue: wf.Queue, QueueKey: wf.Key, Priority: wf.Priority, WakeAt: wf.WakeAt, Owner: wf.Owner,
+		Cause: c.Cause, Reason: shown(wf.Error), Mark: wf.Mark, Item: c.Item, Awaits: wf.Awaits, Open: c.Open, Queue: wf.Queue, QueueKey: wf.Key, Priority: wf.Priority, WakeAt: wf.WakeAt, Owner: wf.Owner,
 		origin: c.Origin, kept: c.Kept,
 		Revision: wf.Revision, CreatedAt: wf.CreatedAt, UpdatedAt: wf.UpdatedAt, EndedAt: wf.EndedAt,
 	}, nil

@@ -165,6 +165,9 @@ func (e *Engine) insertSchedule(ctx context.Context, reg *registered, name strin
 	if err != nil {
 		return false, err
 	}
+	if isCoded(have.Data) {
+		return false, codecErrorOf(fmt.Sprintf("schedule %q", name), have.Data)
+	}
 	if what := differsIn(have, row); what != "" {
 		return false, fmt.Errorf("%w with another %s", ErrScheduleExists, what)
 	}
@@ -300,11 +303,11 @@ func (e *Engine) Slots(ctx context.Context, name string, limit int) ([]store.Slo
 func (e *Engine) scheduleInfo(ctx context.Context, s store.Schedule) (ScheduleInfo, error) {
 	info := ScheduleInfo{
 		Name: s.Name, Definition: s.Definition, Raw: s.Data, DueAt: s.DueAt, Queued: s.Queued, Running: s.Running,
-		Paused: s.Paused, PausedAt: s.PausedAt, Note: s.Note, Error: s.Error,
+		Paused: s.Paused, PausedAt: s.PausedAt, Note: shown(s.Note), Error: shown(s.Error),
 		Revision: s.Revision, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
 	if p, err := planOf(s); err != nil {
-		info.Spec.Zone, info.Error = s.Zone, or(s.Error, err.Error())
+		info.Spec.Zone, info.Error = s.Zone, or(shown(s.Error), err.Error())
 	} else {
 		info.Spec, info.Description = p.spec, p.cal.Describe()
 		if !s.NextAt.IsZero() {

@@ -75,7 +75,7 @@ func (e *Engine) runSchedule(ctx context.Context, s store.Schedule, now time.Tim
 	case passing(ctx, err):
 		return decision{}, err
 	case err != nil:
-		e.log.Warn("cannot decide about a schedule", "schedule", s.Name, "error", err)
+		e.log.Warn("cannot decide about a schedule", "schedule", s.Name, "error", e.loggable(err))
 		return e.putOff(ctx, s, now, err)
 	case verdict == store.Lost:
 		return decision{state: store.ScheduleState{DueAt: d.state.DueAt}}, nil
@@ -140,6 +140,9 @@ func (e *Engine) slotStart(s store.Schedule, slot store.Slot) (store.New, error)
 	if err != nil {
 		return store.New{}, err
 	}
+	if isCoded(s.Data) {
+		return store.New{}, codecErrorOf(fmt.Sprintf("schedule %q", s.Name), s.Data)
+	}
 	n, err := e.prepare(reg, slot.WorkflowID, s.Data)
 	if err != nil {
 		return store.New{}, err
@@ -169,6 +172,15 @@ func (e *Engine) cancelRuns(ctx context.Context, s store.Schedule, d decision) {
 			e.log.Warn("cannot cancel a run of a schedule", "schedule", s.Name, "workflow", id, "error", err)
 		}
 	}
+}
+
+// loggable is an error as it may be logged: where payloads are encoded it may quote
+// one.
+func (e *Engine) loggable(err error) any {
+	if e.cfg.Codec == nil || errors.Is(err, ErrCodec) {
+		return err
+	}
+	return "see the schedule"
 }
 
 // fires counts the workflows that a decision starts.

@@ -66,7 +66,7 @@ func (s *shell) reactor() *reactor {
 		clean = cfg.Clean
 	}
 	return newReactor(reactorConfig{
-		clean: clean,
+		clean: clean, discreet: cfg.Codec != nil,
 		lease: cfg.Lease, margin: cfg.Lease / 5, poll: min(cfg.Poll, cfg.Lease/3), concurrency: cfg.Concurrency,
 		limits: s.store.Limits(), drain: cfg.DrainTimeout, cut: cfg.CutTimeout, spec: s.spec, deadline: s.deadline,
 	})

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -38,7 +37,7 @@ func (e *Engine) start(ctx context.Context, reg *registered, id string, data []b
 	if err != nil {
 		return Started{}, fmt.Errorf("start workflow %q: %w", id, err)
 	}
-	return judge(n.New, res)
+	return judge(n, res)
 }
 
 // insert goes through the worker of this process, if there is one, so that the
@@ -70,7 +69,7 @@ func (e *Engine) startTx(ctx context.Context, tx store.Tx, reg *registered, id s
 	if err != nil {
 		return Started{}, fmt.Errorf("start workflow %q: %w", id, err)
 	}
-	return judge(n.New, res)
+	return judge(n, res)
 }
 
 // newWorkflow is a workflow about to be inserted: its row, and what its owner
@@ -80,6 +79,7 @@ type newWorkflow struct {
 	cursor statemachine.Cursor
 	next   follow
 	delay  time.Duration
+	plain  [16]byte // the hash of its input without a codec
 }
 
 // mayBegin reports whether a worker may own the workflow from its start: it neither
@@ -119,12 +119,12 @@ func (e *Engine) prepare(reg *registered, id string, data []byte, opts ...StartO
 	}
 	next := followOf(cmds)
 	cur = capStart(reg.machine, cur, &next)
-	sum := sha256.Sum256(data)
 	return newWorkflow{
-		New:    store.New{ID: id, Definition: reg.def, InputHash: [16]byte(sum[:16]), Line: o.line, Place: placeOf(reg.machine, cur, next)},
+		New:    store.New{ID: id, Definition: reg.def, InputHash: e.inputHash(data), Line: o.line, Place: placeOf(reg.machine, cur, next)},
 		cursor: cur,
 		next:   next,
 		delay:  o.delay,
+		plain:  plainHash(data),
 	}, nil
 }
 
@@ -137,15 +137,16 @@ func capStart(m *statemachine.Machine, c statemachine.Cursor, next *follow) stat
 	return c
 }
 
-// judge tells a duplicate start from a conflicting one.
-func judge(n store.New, res store.StartResult) (Started, error) {
+// judge tells a duplicate start from a conflicting one. The first may have come
+// before there was a codec.
+func judge(n newWorkflow, res store.StartResult) (Started, error) {
 	switch {
 	case res.Created:
 	case res.Status == store.Expired:
 		return Started{}, fmt.Errorf("start workflow %q: %w", n.ID, ErrExpired)
 	case res.Definition.Name != n.Definition.Name:
 		return Started{}, &ConflictError{n.ID, "definition", res.Definition, n.Definition}
-	case res.InputHash != n.InputHash:
+	case res.InputHash != n.InputHash && res.InputHash != n.plain:
 		return Started{}, &ConflictError{n.ID, "input", res.Definition, n.Definition}
 	}
 	return Started{ID: n.ID, Created: res.Created, Status: res.Status}, nil

@@ -211,7 +211,7 @@ func (s situation) joining() string {
 		text += fmt.Sprintf(" to stop, before it is rolled back (%s: %s)", s.Cause, oneLine(s.Reason))
 	}
 	for _, b := range s.branches {
-		text += fmt.Sprintf("; branch %s is held: %s", store.BranchOf(b.ID), oneLine(b.Error))
+		text += fmt.Sprintf("; branch %s is held: %s", store.BranchOf(b.ID), oneLine(shown(b.Error)))
 	}
 	return text
 }

@@ -64,8 +64,14 @@ type advance struct {
 }
 
 func (a *advance) run(ctx context.Context) worked {
+	if a.job.unread != nil {
+		return a.heldUnread()
+	}
 	if a.job.refused != "" {
 		return held(a.m, a.job, a.job.refused)
+	}
+	if done, took := a.takeIllegible(ctx); took {
+		return done
 	}
 	run, err := a.begin(ctx)
 	if err != nil {
@@ -211,6 +217,11 @@ func (a *advance) loadPast(ctx context.Context) error {
 	}
 	past := make([]statemachine.Past, 0, len(recs)+len(a.records))
 	for _, r := range recs {
+		for _, value := range [][]byte{r.Input, r.Output} {
+			if isCoded(value) {
+				return codecErrorOf(fmt.Sprintf("step %s of %s", r.Step, ofWorkflow(a.job.id)), value)
+			}
+		}
 		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: outcomeOf(r.Status), In: r.Input, Out: r.Output})
 	}
 	for _, r := range a.records {

@@ -36,7 +36,7 @@ type Info struct {
 	Definition store.Def
 	Status     store.Status
 	State      statemachine.State
-	Raw        []byte             // the data, encoded
+	Raw        []byte             // the data, encoded; as a codec wrote it, if that cannot be undone: see Encoded
 	Cause      statemachine.Cause // why it is or was rolled back, if so
 	Reason     string             // the last failure, or why it is HELD
 	Mark       store.Mark         // the step under way, if any
@@ -111,6 +111,9 @@ func (w *Workflow[S]) snapshot(info Info) (Snapshot[S], error) {
 	}
 	if len(info.Raw) == 0 {
 		return s, nil
+	}
+	if isCoded(info.Raw) {
+		return s, codecErrorOf(ofWorkflow(info.ID), info.Raw)
 	}
 	if err := json.Unmarshal(info.Raw, &s.Data); err != nil {
 		return s, fmt.Errorf("decode data of workflow %q: %w", info.ID, err)

@@ -87,6 +87,12 @@
 //	                 and no limit with --wait and --follow
 //	--input          a JSON value, @FILE, or - for the standard input
 //
+// Payloads are decoded by the Codec of the [engine.Config] that [WithConfig] gives,
+// in every command. A program without it, or without the key, shows which codec and
+// which key have written a payload in the payload's place, and gives the bytes that
+// are stored with -o json. It can list, show, terminate and delete; what must read
+// the payload fails.
+//
 // Beside them run has --concurrency, --lease, --poll and --drain-timeout, with
 // the meaning and the defaults of [engine.Config].
 //

@@ -88,6 +88,7 @@ var remedies = []remedy{
 	{engine.ErrUnknownDefinition, ExitUsage, (*app).tellKnown, false},
 	{engine.ErrUnknownSignal, ExitUsage, tryID("see what it waits for", "workflow why"), false},
 	{statemachine.ErrInvalid, ExitUsage, say("mend the definition"), false},
+	{engine.ErrCodec, ExitFailed, say("run a program that is configured with that codec and key"), false},
 	{engine.ErrDuplicateDefinition, ExitUsage, say("register each version once"), false},
 	{engine.ErrWrongTx, ExitUsage, say("let the step ask for store.Tx, or use the other store"), false},
 	{store.ErrGraphChanged, ExitConflict, say("give the changed graph a new version"), false},

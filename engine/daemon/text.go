@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"github.com/pawlhq/pawl/engine"
 )
 
 // table prints aligned rows for people.
@@ -97,9 +99,15 @@ func took(d time.Duration) string {
 	return d.Round(10 * time.Millisecond).String()
 }
 
-// payloadText shows a payload as it is stored, on one line.
+// payloadText shows a payload as it is stored, on one line; of one that this program
+// cannot decode, who has written it.
 func payloadText(payload []byte) string {
+	codec, key, coded := engine.Encoded(payload)
 	switch {
+	case coded && key != "":
+		return printable(fmt.Sprintf("(encoded by %s, key %s)", codec, key))
+	case coded:
+		return printable(fmt.Sprintf("(encoded by %s)", codec))
 	case len(payload) == 0:
 		return "-"
 	case utf8.Valid(payload):

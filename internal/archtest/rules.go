@@ -49,6 +49,7 @@ func Design() Rules {
 			"store/sqlite":            {Module: []string{"store"}, ThirdParty: []string{sqlite}},
 			"store/storetest":         {Module: []string{"store"}, ThirdParty: []string{testify}},
 			"engine":                  {Module: []string{"calendar", "statemachine", "step", "store"}, ThirdParty: []string{uuid}},
+			"engine/aescodec":         {},
 			"engine/enginetest":       {Module: []string{"engine"}},
 			"engine/daemon":           {Module: []string{"engine", "store/postgres", "store/sqlite", "idempotency"}, ThirdParty: []string{cobra}},
 			"idempotency":             {Module: []string{"store"}},
@@ -62,7 +63,7 @@ func Design() Rules {
 			Module: []string{
 				root, "calendar", "step", "statemachine", "store", "engine",
 				"store/postgres", "store/sqlite", "store/storetest",
-				"engine/enginetest", "internal/pgtest", "examples/...",
+				"engine/aescodec", "engine/enginetest", "internal/pgtest", "examples/...",
 			},
 			ThirdParty: []string{testify, pgx, uuid, rapid},
 		},
