@@ -100,6 +100,9 @@ func (s *site) obey(do string) error {
 		panic("told to panic")
 	case "goexit":
 		runtime.Goexit()
+	case "panic beside":
+		go func() { panic("told to panic where nobody recovers") }()
+		select {}
 	case "exit":
 		os.Exit(1)
 	case "fail":

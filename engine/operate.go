@@ -149,6 +149,9 @@ func (e *Engine) operate(ctx context.Context, id string, o Order) (Operated, err
 	case err != nil:
 		return Operated{}, fmt.Errorf("%s workflow %q: %w", o.Verb, id, err)
 	}
+	if o.Verb == Terminate {
+		e.terminateBranches(ctx, wf, o)
+	}
 	e.hints.tell(store.TopicReady)
 	if t.Status.Ended() {
 		e.hints.tell(store.TopicEnded)
@@ -311,6 +314,33 @@ func unknownNote(wf store.Workflow) string {
 		return "its values cannot be decoded here"
 	}
 	return "its definition is not known here"
+}
+
+// terminateBranches ends the branches of a workflow that was terminated without its
+// definition: there may be nobody who knows what to tell them. What a worker owns is
+// left to it. It is tidying up: a branch tells a root that has ended nothing.
+func (e *Engine) terminateBranches(ctx context.Context, root store.Workflow, o Order) {
+	if _, err := e.lookup(root.Definition); err == nil {
+		return // they were asked to end
+	}
+	q := store.Query{BranchesOf: root.ID, Statuses: []store.Status{store.Pending, store.Waiting, store.Compensating, store.Held}}
+	for {
+		page, err := e.store.List(ctx, q)
+		if err != nil || len(page) == 0 {
+			return
+		}
+		for _, b := range page {
+			q.After = b.ID
+			t, done, err := e.terminateUnknown(ctx, b, o)
+			if err != nil || !b.Owner.IsZero() {
+				continue
+			}
+			if _, err := e.store.Amend(ctx, t, store.Request{Message: o.message(b.ID), Answer: answerText(done, "")}); err != nil {
+				e.log.Warn("cannot terminate a branch", "branch", b.ID, "error", err)
+				return
+			}
+		}
+	}
 }
 
 // askOwner has the worker that is at work on a workflow take up an order.

@@ -131,7 +131,7 @@ func TestCancelReachesTheBranches(t *testing.T) {
 	})
 }
 
-// A hundred tasks, and the worker is killed among them: what was recorded as
+// SCENARIO 29: a hundred tasks, and the worker is killed among them: what was recorded as
 // done is not called again, what was under way is called once more with its
 // key, and nothing is lost.
 func TestAHundredTasksAndAKill(t *testing.T) {

@@ -15,7 +15,7 @@ const (
 	leafOfW   = middleOfW + "/child-leaf/1"
 )
 
-// A child is a workflow of its own, with an id that follows from its parent's,
+// SCENARIO 28: a child is a workflow of its own, with an id that follows from its parent's,
 // and gives its parent its data. Its parent's worker may die meanwhile.
 func TestChildrenAndAParentThatDies(t *testing.T) {
 	eachStore(t, func(w *world) {

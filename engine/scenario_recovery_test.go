@@ -393,15 +393,16 @@ func TestLateBodyOfADrainedWorker(t *testing.T) {
 	})
 }
 
-// SCENARIO 11: a body that ends its process again and again, under workers that are
+// SCENARIO 11: a body that ends its process again and again, by os.Exit or by a panic in
+// a goroutine of its own that nobody can recover, under workers that are
 // started again and again: after five crashes the workflow is HELD, and the healthy
 // ones beside it all finish.
 func TestPoison(t *testing.T) {
 	eachStore(t, func(w *world) {
 		w.knows("saga", "single")
 		const healthy = 100
-		for range 10 {
-			w.ledger.next("poison", "work", tells("exit"))
+		for range 5 {
+			w.ledger.next("poison", "work", tells("exit"), tells("panic beside"))
 		}
 		c := w.client()
 		c.start("single", "poison", trip{Amount: 1})

@@ -315,6 +315,48 @@ func TestTerminateWithoutTheCode(t *testing.T) {
 	})
 }
 
+// Its branches are ended with it, and on record: nobody may ever know them again.
+func TestTerminateBranchesWithoutTheCode(t *testing.T) {
+	eachStore(t, func(w *world) {
+		w.knows("saga")
+		w.lease = time.Second
+		gate := w.ledger.holds("w", "do-1")
+		starter := w.client(nodeOptions{only: []string{"fan"}})
+		p := w.process(job{Only: []string{"fan"}}).joined()
+		starter.start("fan", "w", trip{Amount: 7})
+		gate.arrived(w)
+		p.kill()
+		gate.release()
+		stranger := w.worker()
+		open := func() (all []store.Workflow) {
+			branches, err := w.st.List(w.ctx(), store.Query{BranchesOf: "w"})
+			require.NoError(w, err)
+			for _, b := range branches {
+				if !b.Status.Ended() {
+					all = append(all, b)
+				}
+			}
+			return all
+		}
+		require.NotEmpty(w, open())
+		w.eventually("what the dead one owned is free", func() bool {
+			free := stranger.get("w").Owner.IsZero()
+			for _, b := range open() {
+				free = free && b.Owner.IsZero()
+			}
+			return free
+		})
+		stranger.operate("w", engine.Terminate)
+		require.Equal(w, store.Terminated, stranger.get("w").Status)
+		require.Empty(w, open())
+		audit, err := stranger.Audit(w.ctx(), "w")
+		require.NoError(w, err)
+		require.Greater(w, len(audit), 1)
+		w.forget("w")
+		w.ledger.forget("w")
+	})
+}
+
 // SCENARIO 4: cancelled, then the same id again: the cancelled answer. Expired: a
 // typed "expired". What is deleted by force leaves its tombstone.
 func TestAnIdStaysTaken(t *testing.T) {
