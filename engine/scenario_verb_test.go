@@ -353,7 +353,6 @@ func TestTerminateBranchesWithoutTheCode(t *testing.T) {
 		require.NoError(w, err)
 		require.Greater(w, len(audit), 1)
 		w.forget("w")
-		w.ledger.forget("w")
 	})
 }
 

@@ -168,6 +168,12 @@ func (a *advance) next(ctx context.Context, ev statemachine.Event) error {
 
 func (a *advance) ask(ctx context.Context, ev statemachine.Event) (statemachine.Cursor, []statemachine.Command, error) {
 	cur, cmds, err := a.m.Next(a.cursor, ev)
+	if errors.Is(err, statemachine.ErrNeedsResults) {
+		if err := a.loadResults(ctx); err != nil {
+			return a.cursor, nil, err
+		}
+		cur, cmds, err = a.m.Next(a.cursor, ev)
+	}
 	if !errors.Is(err, statemachine.ErrNeedsPast) || a.tx {
 		return cur, cmds, err
 	}
@@ -228,6 +234,29 @@ func (a *advance) loadPast(ctx context.Context) error {
 		past = append(past, statemachine.Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: r.Outcome, In: r.In, Out: r.Out})
 	}
 	a.cursor.Past, a.cursor.PastKnown = past, true
+	return nil
+}
+
+// loadResults fills in what the lanes of one page have recorded, and no more: a page is
+// all that is in memory.
+func (a *advance) loadResults(ctx context.Context) error {
+	var results []statemachine.Past
+	for _, path := range a.m.LanePaths(a.cursor) {
+		var recs []store.StepRecord
+		err := insist(ctx, func() (err error) {
+			ctx, cancel := context.WithTimeout(ctx, a.shell.callTimeout())
+			defer cancel()
+			recs, err = a.shell.store.History(ctx, store.BranchID(a.job.id, path))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("load results of workflow %q: %w", a.job.id, err)
+		}
+		for _, r := range recs {
+			results = append(results, statemachine.Past{Step: r.Step, Group: r.Group, Item: r.Item, Outcome: outcomeOf(r.Status), In: r.Input, Out: r.Output})
+		}
+	}
+	a.cursor.Results, a.cursor.ResultsKnown = results, true
 	return nil
 }
 

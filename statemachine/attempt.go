@@ -52,6 +52,9 @@ func (t *turn) resumed() error {
 // is only recorded: the root merges it.
 func (t *turn) stepDone(out []byte) error {
 	n := t.node()
+	if t.paging() {
+		return t.paged(out)
+	}
 	if n.poll != nil {
 		return t.polled(n, out)
 	}
@@ -199,6 +202,8 @@ func (t *turn) key(name string) step.Key { return t.c.Key(name, t.c.Item, t.c.Ma
 // else for its data.
 func (t *turn) input(n node) ([]byte, error) {
 	switch {
+	case t.paging():
+		return t.pageInput()
 	case t.c.Lanes > 0:
 		return t.laneInput()
 	case t.c.Branch != "":

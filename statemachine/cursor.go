@@ -79,6 +79,10 @@ type Cursor struct {
 	Clear int // the attempt before which none has had an effect, as a probe or a person has said
 	Asks  int // how often in a row a probe could not tell
 
+	Page      string // EachPage: what the next page is asked for by
+	PageItems int    // how many items the page at hand has
+	Base      int    // how many items the pages before it had
+
 	Asked int // how often a Poll has had an answer, in this entry of its state
 
 	Item     int           // the item that the mark is for, from 1; 0 if there are none
@@ -96,6 +100,11 @@ type Cursor struct {
 	// when it comes to that. Next adds what it records itself.
 	Past      []Past
 	PastKnown bool
+
+	// Results are the records of the lanes of one page, for its join: while ResultsKnown
+	// is false Next says ErrNeedsResults when it comes to that.
+	Results      []Past
+	ResultsKnown bool
 }
 
 // Past is a recorded step, as far as an undo needs it.

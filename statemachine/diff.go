@@ -145,6 +145,9 @@ func stepTexts(s graphState) (texts []string) {
 	if s.Step != nil {
 		texts = append(texts, stepText(s.Step))
 	}
+	if s.Pages != nil {
+		texts = append(texts, "pages of "+stepText(s.Pages))
+	}
 	for _, task := range s.Tasks {
 		texts = append(texts, stepText(task.Step))
 	}

@@ -30,6 +30,10 @@ func DrawGraph(raw []byte) (string, error) {
 // node is what can be drawn of a state.
 func (s graphState) node() node {
 	n := node{kind: kindNamed(s.Kind), step: s.Step.spec()}
+	if s.Pages != nil {
+		sp := s.Pages.spec()
+		n.pages = &sp
+	}
 	if s.Polls {
 		n.poll = &polling{}
 	}

@@ -110,7 +110,7 @@ func mergesAll[S, In, Out any](f func(*S, int, In, Out)) func(data []byte, resul
 
 // lane is what happens in each of the lanes: the step, again and again.
 func (n node) lane() node {
-	n.kind, n.edges = doStep, nil
+	n.kind, n.edges, n.pages = doStep, nil, nil
 	return n
 }
 
@@ -126,19 +126,27 @@ func (t *turn) lanePath(l int) string { return branchPath(t.c.State, t.group(), 
 
 // fanItems starts the lanes.
 func (t *turn) fanItems(n node) error {
+	if n.pages != nil {
+		t.c.Page, t.c.Base, t.c.PageItems = "", 0, 0
+		return t.askPage()
+	}
 	items, err := n.items(t.c.Data)
 	if err != nil {
 		return t.codeErrorIn(n, "items", err)
 	}
+	if len(items) == 0 {
+		return t.enter(n.next(), Chosen, "")
+	}
+	return t.deal(n, items, t.newGroup())
+}
+
+// deal starts lanes for items, of which there are some.
+func (t *turn) deal(n node, items []json.RawMessage, group int) error {
 	lanes := n.atMost
 	if lanes == 0 {
 		lanes = DefaultAtMost
 	}
 	lanes = min(lanes, len(items))
-	if lanes == 0 {
-		return t.enter(n.next(), Chosen, "")
-	}
-	group := t.newGroup()
 	t.c.Phase, t.c.Open, t.c.Lanes = Waiting, lanes, lanes
 	for l := 1; l <= lanes; l++ {
 		var own []json.RawMessage
@@ -158,6 +166,9 @@ func (t *turn) fanItems(n node) error {
 
 // hasItems reports whether there is anything to do in the state.
 func (t *turn) hasItems(n node) (bool, error) {
+	if n.pages != nil {
+		return true, nil // there may be
+	}
 	items, err := n.items(t.c.Data)
 	if err != nil {
 		return false, t.codeErrorIn(n, "items", err)
@@ -220,13 +231,20 @@ func (t *turn) joinItems(n node) error {
 	if n.mergeAll == nil {
 		return nil
 	}
-	if !t.c.PastKnown {
+	past := t.c.Past
+	switch {
+	case n.pages != nil:
+		var err error
+		if past, err = t.pageResults(); err != nil {
+			return err
+		}
+	case !t.c.PastKnown:
 		return ErrNeedsPast
 	}
 	var results []itemResult
-	for _, p := range t.c.Past {
+	for _, p := range past {
 		if p.Step == n.step.Name && p.Group == t.group() && p.Outcome == Done {
-			results = append(results, itemResult{p.Item, p.In, p.Out})
+			results = append(results, itemResult{p.Item + t.c.Base, p.In, p.Out})
 		}
 	}
 	slices.SortFunc(results, func(a, b itemResult) int { return a.item - b.item })
@@ -235,5 +253,6 @@ func (t *turn) joinItems(n node) error {
 		return t.codeErrorIn(n, "merge", err)
 	}
 	t.c.Data = data
+	t.c.Results, t.c.ResultsKnown = nil, false
 	return nil
 }

@@ -211,6 +211,10 @@ func (t *turn) join(n node) error {
 	if err := t.joinItems(n); err != nil {
 		return err
 	}
+	if n.pages != nil {
+		t.c.Lanes = 0
+		return t.afterPage()
+	}
 	for _, p := range n.tasks() {
 		if p.merge == nil {
 			continue

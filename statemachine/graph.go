@@ -24,6 +24,7 @@ type graphState struct {
 	Kind   string      `json:"kind"`
 	Polls  bool        `json:"polls,omitempty"`
 	Step   *graphStep  `json:"step,omitempty"`
+	Pages  *graphStep  `json:"pages,omitempty"`
 	Tasks  []graphTask `json:"tasks,omitempty"`
 	Signal string      `json:"signal,omitempty"`
 	Edges  []graphEdge `json:"edges"`
@@ -82,6 +83,9 @@ func newGraphState(s State, n node) graphState {
 	g := graphState{Name: s, Kind: n.kind.String(), Signal: n.awaited(), Polls: n.poll != nil}
 	if n.kind == doStep || n.kind == each {
 		g.Step = newGraphStep(n.step)
+	}
+	if n.pages != nil {
+		g.Pages = newGraphStep(*n.pages)
 	}
 	for _, p := range n.parts {
 		g.Tasks = append(g.Tasks, graphTask{p.kind.String(), newGraphStep(p.step)})

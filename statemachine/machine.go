@@ -57,7 +57,7 @@ func newMachine(t table) (*Machine, error) {
 }
 
 func (m *Machine) addStep(s State, sp step.Spec) {
-	m.loops[s] = m.behind(s, anyNode)[s] || m.states[s].poll != nil
+	m.loops[s] = m.behind(s, anyNode)[s] || m.states[s].poll != nil || m.states[s].pages != nil
 	m.specs = append(m.specs, sp)
 	m.named[sp.Name] = sp
 	if sp.Undo != nil {

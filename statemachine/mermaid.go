@@ -64,6 +64,9 @@ func (n node) caption() string {
 	case await:
 		return "await " + strings.ReplaceAll(n.awaited(), AwaitsSeparator, " or ")
 	case each:
+		if n.pages != nil {
+			return "each " + stepCaption(n.step) + ", by pages of " + stepCaption(*n.pages)
+		}
 		return "each " + stepCaption(n.step)
 	case all, anyOf:
 		var tasks []string

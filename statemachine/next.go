@@ -111,8 +111,11 @@ func (t *turn) unexpected(e Event) error {
 // branch, in its task of that state.
 func (t *turn) node() node {
 	n := t.m.states[t.c.State]
-	if t.c.Branch != "" {
+	switch {
+	case t.c.Branch != "":
 		return n.part(t.c.Branch)
+	case t.paging():
+		return n.asker()
 	}
 	return n
 }

@@ -38,13 +38,17 @@ type flat struct {
 	Asked int `json:"asked,omitempty"`
 
 	Origin string `json:"origin,omitempty"`
+
+	Page      string `json:"page,omitempty"`
+	PageItems int    `json:"page_items,omitempty"`
+	Base      int    `json:"base,omitempty"`
 }
 
 // Rest returns what has no column of its own and is no record: all from End on.
 // It is nil when all are zero, as they are for most workflows most of the time.
 // Equal cursors give equal bytes.
 func (c Cursor) Rest() []byte {
-	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm, c.Late, c.Capped, c.Won, c.Sure, c.Clear, c.Asks, c.Asked, c.Origin}, c.Groups, c.Kept}
+	r := rest{flat{c.End, c.Cause, c.From, c.Why, c.Open, c.Item, c.Lanes, c.Failures, c.Paused, c.Alarm, c.Late, c.Capped, c.Won, c.Sure, c.Clear, c.Asks, c.Asked, c.Origin, c.Page, c.PageItems, c.Base}, c.Groups, c.Kept}
 	if r.flat == (flat{}) && len(r.Groups) == 0 {
 		return nil
 	}
@@ -79,6 +83,7 @@ func (c *Cursor) SetRest(data []byte) error {
 	c.Late, c.Capped, c.Won = r.Late, r.Capped, r.Won
 	c.Sure, c.Clear, c.Asks, c.Asked = r.Sure, r.Clear, r.Asks, r.Asked
 	c.Origin, c.Kept = r.Origin, r.Kept
+	c.Page, c.PageItems, c.Base = r.Page, r.PageItems, r.Base
 	return nil
 }
 

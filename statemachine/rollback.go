@@ -16,6 +16,7 @@ import (
 func (t *turn) rollBack(end State, cause Cause, reason string) error {
 	t.c.Mark, t.c.Awaits, t.c.From = Mark{}, "", 0
 	t.c.Lanes, t.c.Failures, t.c.Asked = 0, 0, 0
+	t.c.Page, t.c.PageItems, t.c.Base = "", 0, 0
 	t.c.Paused, t.c.Alarm, t.c.Won = false, 0, ""
 	t.c.End, t.c.Cause, t.c.Reason = end, cause, reason
 	if t.m.ends[end] == Failed {

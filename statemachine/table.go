@@ -62,6 +62,7 @@ type node struct {
 	parts []node // all: its tasks, each in a branch of its own
 
 	items    func(data []byte) ([]json.RawMessage, error) // each
+	pages    *step.Spec                                   // each: asks for the items page by page, in place of items
 	mergeAll func(data []byte, results []itemResult) (merged []byte, err error)
 	atMost   int
 	tolerate int
@@ -97,6 +98,9 @@ func (n node) tasks() []node {
 	case all, anyOf:
 		return n.parts
 	case each:
+		if n.pages != nil {
+			return []node{n.lane(), n.asker()}
+		}
 		return []node{n.lane()}
 	default:
 		return nil

@@ -63,6 +63,9 @@ func nameOfFan(n node) string {
 func (c *checker) checkItems(s State, n node) {
 	c.checkGiven(s, n.items != nil, "items of step "+n.step.Name)
 	c.checkStep(s, n.step)
+	if n.pages != nil {
+		c.checkPages(s, n)
+	}
 	switch {
 	case n.atMost < 0:
 		c.fault(s, "AtMost %d: at least 1", n.atMost)

@@ -13,6 +13,7 @@ import (
 func (t *turn) enter(s State, cause Cause, reason string) error {
 	t.c.Mark, t.c.Awaits, t.c.Reason = Mark{}, "", ""
 	t.c.Lanes, t.c.Failures, t.c.Asked = 0, 0, 0
+	t.c.Page, t.c.PageItems, t.c.Base = "", 0, 0
 	for {
 		if end, ok := t.m.ends[s]; ok {
 			return t.finish(s, end, cause, reason)
