@@ -271,6 +271,9 @@ func (e *Engine) played(ctx context.Context, f *forking) ([]statemachine.Played,
 	var signals []store.Request
 	for _, r := range requests {
 		if r.Kind == store.MessageSignal && !r.TakenAt.IsZero() {
+			if isCoded(r.Payload) {
+				return nil, fmt.Errorf("fork: %w", codecErrorOf(ofWorkflow(f.o.From), r.Payload))
+			}
 			signals = append(signals, r)
 		}
 	}

@@ -42,5 +42,8 @@ func (b *beater) Last(ctx context.Context) (progress []byte, err error) {
 		progress, err = b.advance.shell.store.LastBeat(ctx, b.advance.job.id, b.key)
 		return err
 	})
+	if err == nil && isCoded(progress) { // written by a process that has a codec
+		return nil, codecErrorOf(ofWorkflow(b.advance.job.id), progress)
+	}
 	return progress, err
 }

@@ -69,8 +69,14 @@ func Example() {
 	failIf(<-ended)
 	failIf(st.Close())
 
-	file, err := os.ReadFile(path)
+	files, err := filepath.Glob(path + "*") // with the write-ahead log, if it is still there
 	failIf(err)
+	var file []byte
+	for _, name := range files {
+		part, err := os.ReadFile(name)
+		failIf(err)
+		file = append(file, part...)
+	}
 	fmt.Println(bytes.Contains(file, []byte("Jane Doe")), bytes.Contains(file, []byte("case-1")))
 	// Output:
 	// COMPLETED Jane Doe 12
