@@ -30,7 +30,7 @@ of that moment is computed from it.`,
 			if o.Step == "" {
 				return usagef("--from-step names the step that the copy begins with; see: %s", a.command("workflow steps "+shellWord(o.From)))
 			}
-			if cmd := a.flags.input; cmd != "" {
+			if a.flags.input != "" {
 				data, err := a.input()
 				if err != nil {
 					return err

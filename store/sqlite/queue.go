@@ -79,6 +79,8 @@ func (q queueRow) at(now int64) float64 {
 
 const selectQueueRows = `SELECT ` + queueColumns + `, q.tokens, q.filled_at FROM queue AS q ORDER BY q.name`
 
+const selectQueueRow = `SELECT ` + queueColumns + `, q.tokens, q.filled_at FROM queue AS q WHERE q.name = ?1`
+
 // oldestInLine and oldestMail tell since when there may be something to claim from a
 // queue.
 const oldestInLine = `
@@ -242,7 +244,7 @@ func slotsOf(ctx context.Context, tx *writeTx, name string, w store.WorkerID) (s
 
 // claimFrom claims from one queue what its limits allow.
 func claimFrom(ctx context.Context, tx *writeTx, name string, w store.WorkerID, defs []store.Def, limit int, claim *store.QueueClaim) error {
-	found, err := collectRows(ctx, tx.query, scanQueueRow, `SELECT `+queueColumns+`, q.tokens, q.filled_at FROM queue AS q WHERE q.name = ?1`, name)
+	found, err := collectRows(ctx, tx.query, scanQueueRow, selectQueueRow, name)
 	if err != nil || len(found) == 0 || !found[0].PausedAt.IsZero() {
 		return err
 	}
@@ -343,17 +345,15 @@ func lineOf(ctx context.Context, tx *writeTx, q queueRow, defs []store.Def, limi
 		line = append(line, l)
 	}
 	slices.SortFunc(line, func(a, b inLine) int {
-		return cmp.Or(boolCompare(b.begun, a.begun), cmp.Compare(a.rank, b.rank), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.class(), b.class()), cmp.Compare(a.rank, b.rank), cmp.Compare(a.id, b.id))
 	})
 	return line, nil
 }
 
-func boolCompare(a, b bool) int {
-	switch {
-	case a == b:
+// class is what is ordered by first: those that have begun go before the others.
+func (l inLine) class() int {
+	if l.begun {
 		return 0
-	case b:
-		return -1
 	}
 	return 1
 }
@@ -373,81 +373,4 @@ func keysInLine(ctx context.Context, tx *writeTx, name string) ([]any, error) {
 		last = next[0].String
 		keys = append(keys, last)
 	}
-}
-
-const setQueue = `
-	INSERT INTO queue (name, concurrency, per_worker, per_key, rate, period_us, burst)
-	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-	ON CONFLICT (name) DO UPDATE SET
-		concurrency = excluded.concurrency, per_worker = excluded.per_worker, per_key = excluded.per_key,
-		rate = excluded.rate, period_us = excluded.period_us, burst = excluded.burst,
-		tokens = ?8, filled_at = ?9`
-
-// SetQueue creates a queue or changes its limits. A rate that was there before keeps
-// what is left of its tokens; a new one begins with a full bucket.
-func (s *Store) SetQueue(ctx context.Context, q store.Queue) error {
-	return s.write(ctx, fmt.Sprintf("set queue %q", q.Name), func(tx *writeTx) error {
-		var tokens, filled any
-		rows, err := collectRows(ctx, tx.query, scanQueueRow, selectQueueRows)
-		if err != nil {
-			return err
-		}
-		for _, have := range rows {
-			if have.Name == q.Name && have.Rate > 0 && q.Rate > 0 {
-				tokens, filled = min(have.at(tx.now), float64(q.Burst)), tx.now
-			}
-		}
-		_, err = tx.exec(ctx, setQueue, q.Name, null(q.Concurrency), null(q.PerWorker), null(q.PerKey),
-			null(q.Rate), null(q.Period.Microseconds()), null(q.Burst), tokens, filled)
-		return err
-	})
-}
-
-const pauseQueue = `UPDATE queue SET paused_at = coalesce(paused_at, ?2), note = ?3 WHERE name = ?1`
-
-const resumeQueue = `UPDATE queue SET paused_at = NULL, note = NULL WHERE name = ?1`
-
-// PauseQueue stops claims of a queue.
-func (s *Store) PauseQueue(ctx context.Context, name, note string) error {
-	return s.changeQueue(ctx, "pause", name, func(tx *writeTx) (int64, error) {
-		return tx.exec(ctx, pauseQueue, name, tx.now, null(note))
-	})
-}
-
-// ResumeQueue lets claims of a queue go on.
-func (s *Store) ResumeQueue(ctx context.Context, name string) error {
-	return s.changeQueue(ctx, "resume", name, func(tx *writeTx) (int64, error) { return tx.exec(ctx, resumeQueue, name) })
-}
-
-func (s *Store) changeQueue(ctx context.Context, verb, name string, change func(*writeTx) (int64, error)) error {
-	return s.write(ctx, fmt.Sprintf("%s queue %q", verb, name), func(tx *writeTx) error {
-		n, err := change(tx)
-		if err == nil && n == 0 {
-			return store.ErrQueueNotFound
-		}
-		return err
-	})
-}
-
-const selectQueues = `
-	SELECT ` + queueColumns + `,
-		(SELECT count(*) FROM workflow AS w WHERE w.queue = q.name AND w.owner IS NOT NULL),
-		(SELECT count(*) FROM workflow AS w WHERE w.queue = q.name AND w.owner IS NULL AND w.wake_at IS NOT NULL AND w.wake_at <= ?1),
-		(SELECT count(*) FROM workflow AS w WHERE w.queue = q.name AND w.owner IS NULL AND w.wake_at IS NOT NULL AND w.wake_at > ?1),
-		(SELECT min(w.wake_at) FROM workflow AS w WHERE w.queue = q.name AND w.owner IS NULL AND w.wake_at IS NOT NULL AND w.wake_at <= ?1)
-	FROM queue AS q
-	ORDER BY q.name`
-
-// Queues returns how all queues stand.
-func (s *Store) Queues(ctx context.Context) (all []store.QueueState, err error) {
-	err = s.read(ctx, "list queues", func(query querier) error {
-		all, err = collectRows(ctx, query, func(scan func(...any) error) (q store.QueueState, err error) {
-			var oldest sql.NullInt64
-			q.Queue, err = scanQueue(scan, &q.Running, &q.Waiting, &q.Later, &oldest)
-			q.Oldest = timeOrZero(oldest)
-			return q, err
-		}, selectQueues, s.clock())
-		return err
-	})
-	return all, err
 }
